@@ -1,0 +1,38 @@
+"""Errors a user can act on.
+
+Every message says what is wrong, where, and what to do next, on one line, and names nothing
+confidential: columns, levels and public area codes may appear, counts and records never.
+The command line catches `TrellisError` only; anything else is a defect and keeps its traceback.
+"""
+
+
+class TrellisError(Exception):
+    """Base of all errors that the user can put right."""
+
+
+class SpecError(TrellisError):
+    """The spec, or something derived from it alone, cannot be carried out."""
+
+
+class StructureError(TrellisError):
+    """A hierarchy, schema or set of arrays is not well formed."""
+
+
+class InputError(TrellisError):
+    """A source cannot be read, or does not fit the spec and the hierarchy."""
+
+
+class PrivacyError(TrellisError):
+    """A mechanism or an accountant cannot do what was asked of it."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The ledger's limit does not allow this release."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger and the run do not agree."""
+
+
+class RunFolderError(TrellisError):
+    """A run folder holds something else than the command needs."""
