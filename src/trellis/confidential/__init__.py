@@ -1,0 +1,1 @@
+"""True counts. Nothing after the measurement step may import this package."""

@@ -1,0 +1,6 @@
+"""From noisy measurements to estimates: least squares on trees and whole numbers that add up."""
+
+from trellis.estimate.projection import project_l2, project_l2_families
+from trellis.estimate.tree import gls
+
+__all__ = ["gls", "project_l2", "project_l2_families"]

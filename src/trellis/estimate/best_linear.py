@@ -1,0 +1,75 @@
+"""Best linear unbiased estimates of cells on the whole tree.
+
+Cells of one level share their variance, so the recursions of `trellis.numerics.tree_gls` run on
+all cells at once. An exact total T of the root's C cells is orthogonal to their contrasts and
+enters in one place: with the root's estimates u_1..u_C of variance v each,
+
+    u_i <- u_i + (T - sum_j u_j) / C,    v <- v (1 - 1/C).
+
+Each is then the conditional estimate given T, and the downward pass carries it on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.estimate.evidence import Evidence
+from trellis.execution.threads import map_families
+from trellis.model.estimates import Estimates
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.measurements import Measurements
+from trellis.numerics import tree_gls
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeEstimates:
+    """Per level: estimates from each area's own subtree and from everything, with variances."""
+
+    subtree: list[Floats]
+    subtree_variance: list[Floats]
+    final: list[Floats]
+    final_variance: list[Floats]
+
+    def std_errors(self) -> tuple[Floats, ...]:
+        """One number per cell; the cells of an area share it."""
+        return tuple(
+            np.broadcast_to(np.sqrt(variance)[:, np.newaxis], values.shape)
+            for variance, values in zip(self.final_variance, self.final, strict=True)
+        )
+
+
+def solve_tree(hierarchy: Hierarchy, evidence: Evidence) -> TreeEstimates:
+    """Both passes, over all cells."""
+    run = partial(map_families, workers=None)
+    variance = tree_gls.variances_up(hierarchy, evidence.variance, run)
+    subtree = tree_gls.estimates_up(hierarchy, evidence.cells, evidence.variance, variance, run)
+    if evidence.root_total is not None:
+        n_cells = subtree[0].shape[1]
+        gap = evidence.root_total - subtree[0].sum()
+        subtree[0] = subtree[0] + gap / n_cells
+        variance[0] = variance[0] * (1 - 1 / n_cells)
+    return TreeEstimates(
+        subtree,
+        variance,
+        tree_gls.estimates_down(hierarchy, subtree, variance, run),
+        tree_gls.variances_down(hierarchy, variance, run),
+    )
+
+
+def estimate_gls(measurements: Measurements, tie_seed: int) -> Estimates:
+    """Real-valued estimates: unbiased, consistent, possibly negative."""
+    del tie_seed  # nothing is rounded
+    solved = solve_tree(measurements.hierarchy, Evidence.of(measurements))
+    return Estimates(
+        measurements.hierarchy,
+        measurements.plan.schema,
+        tuple(solved.final),
+        tuple(solved.final),
+        solved.std_errors(),
+    )

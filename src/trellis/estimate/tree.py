@@ -1,0 +1,58 @@
+"""Generalised least squares on a hierarchy, with checked input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trellis.errors import StructureError
+from trellis.execution.threads import map_families
+from trellis.model import Hierarchy
+from trellis.numerics import tree_gls
+from trellis.numerics.tree_gls import FloatArray
+
+
+def gls(
+    hierarchy: Hierarchy,
+    noisy: Sequence[ArrayLike],
+    variance: Sequence[ArrayLike],
+    *,
+    workers: int | None = None,
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Best linear unbiased estimates of all totals, and their variances, per level, root first.
+
+    `noisy` holds one array per level, of shape (nodes,) or (nodes, columns); `variance` one number
+    or one array of shape (nodes,) per level. A variance of 0 marks an exact total and infinity an
+    area that is not measured, whose value is not read. The estimates are real, may be negative,
+    and children add up to their parents.
+    """
+    own = tree_gls.node_variances(hierarchy, variance)
+    measured = _measurements(hierarchy, noisy, own)
+    run = partial(map_families, workers=workers)
+    subtree = tree_gls.variances_up(hierarchy, own, run)
+    final_variances = tree_gls.variances_down(hierarchy, subtree, run)
+    estimates = tree_gls.estimates_up(hierarchy, measured, own, subtree, run)
+    return tree_gls.estimates_down(hierarchy, estimates, subtree, run), final_variances
+
+
+def _measurements(
+    hierarchy: Hierarchy, noisy: Sequence[ArrayLike], variance: Sequence[FloatArray]
+) -> list[FloatArray]:
+    if len(noisy) != hierarchy.n_levels:
+        raise StructureError(f"{len(noisy)} arrays of values for {hierarchy.n_levels} levels.")
+    levels = [np.asarray(values) for values in noisy]
+    columns = levels[0].shape[1:2]
+    for level, values in enumerate(levels):
+        name, shape = hierarchy.level_names[level], (hierarchy.size(level), *columns)
+        if values.shape != shape or values.dtype.kind not in "iuf":
+            raise StructureError(f"Values of level {name!r} must be numbers of shape {shape}.")
+        if not np.isfinite(values[variance[level] < inf]).all():
+            raise StructureError(
+                f"A value of level {name!r} is NaN or infinite though its area is measured. "
+                "Give the area an infinite variance if it is not."
+            )
+    return [values.astype(np.float64) for values in levels]

@@ -1,0 +1,1 @@
+"""How a function is mapped over families of areas."""

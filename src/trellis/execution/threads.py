@@ -1,0 +1,69 @@
+"""Map compiled functions that release the GIL over runs of families, in threads.
+
+Numba's own threading layers abort or deadlock under concurrent calls and after a fork, so kernels
+are serial and this module hands each thread a slice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import StructureError
+
+Result = TypeVar("Result")
+
+LEAST_RUN = 1 << 15
+"""Nodes that take about as long as handing them to a thread."""
+
+RUNS_PER_WORKER = 4
+"""More than one, so that a worker that meets easy families takes on more."""
+
+
+def available_workers() -> int:
+    """Processors that this process may use, which in a container are not all there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def map_families(
+    work: Callable[[int, int], Result], start: NDArray[np.int64], workers: int | None = None
+) -> list[Result]:
+    """Call `work(first, last)` for runs of families that cover the row pointer `start` once.
+
+    Results come back in the order of the families, and the first error is raised again here.
+    If `work` treats each family by itself, any number of workers gives the same answer.
+    """
+    if workers is None:
+        workers = available_workers()
+    if workers < 1:
+        raise StructureError(f"{workers} workers cannot do anything. Give at least one.")
+    cuts = run_cuts(start, workers)
+    runs = list(pairwise(cuts))
+    if workers == 1 or len(runs) == 1:
+        return [work(first, last) for first, last in runs]
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work, first, last) for first, last in runs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def run_cuts(start: NDArray[np.int64], workers: int) -> list[int]:
+    """Where runs of about equal work begin, and the end of the last."""
+    n_families = start.size - 1
+    work_before = start + np.arange(start.size)  # families without children take time too
+    nodes = int(work_before[-1])
+    n_runs = min(workers * RUNS_PER_WORKER, nodes // LEAST_RUN) if workers > 1 else 1
+    targets = nodes * np.arange(1, n_runs) // max(n_runs, 1)
+    inner = np.searchsorted(work_before, targets)
+    return np.unique([0, *inner, n_families]).tolist() if n_families else [0, 0]

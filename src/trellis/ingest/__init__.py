@@ -1,0 +1,1 @@
+"""Reads public hierarchies and tabulates confidential records."""

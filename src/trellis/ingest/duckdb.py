@@ -1,0 +1,134 @@
+"""DuckDB as the engine that reads and tabulates.
+
+Messages of the engine may quote values of the records, so they never leave this file: a failure
+is reported by what was attempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from trellis.errors import InputError
+
+Source = Path | pa.Table
+"""A file, or a frame that was handed over in Python."""
+
+_READERS = {
+    ".parquet": "read_parquet",
+    ".csv": "read_csv",
+    ".csv.gz": "read_csv",
+    ".tsv": "read_csv",
+    ".tsv.gz": "read_csv",
+}
+# A code such as 01001 must stay text: the CSV reader would guess a number.
+_OPTIONS = {
+    "read_parquet": "hive_partitioning = false",
+    "read_csv": "all_varchar = true, header = true, hive_partitioning = false",
+}
+_SETTINGS: dict[str, Any] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",  # confidential rows are never spilled to disk
+}
+
+
+def as_table(frame: Any) -> pa.Table:
+    """An Arrow table from an Arrow, Polars or pandas frame."""
+    try:
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException):
+        raise InputError(
+            f"A {type(frame).__name__} cannot be read as a table: pass an Arrow table, "
+            "a Polars or a pandas frame."
+        ) from None
+
+
+def quoted(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Reader:
+    """One source, opened; `rows` is its name in SQL."""
+
+    rows = "source"
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, source: Source) -> None:
+        self._db = db
+        self.name = source.name if isinstance(source, Path) else "the frame"
+        if isinstance(source, Path):
+            self._view_file(source)
+        else:
+            db.register(self.rows, source)
+        with self._attempt():
+            described = db.execute(f"DESCRIBE {self.rows}").fetchall()
+        self.types = {str(row[0]): str(row[1]) for row in described}
+
+    def require(self, column: str) -> str:
+        """A column as an SQL identifier; it must exist."""
+        if column not in self.types:
+            raise InputError(
+                f"{self.name} has no column {column!r}; it has {', '.join(self.types)}."
+            )
+        return quoted(column)
+
+    def code(self, column: str, width: int | None = None) -> str:
+        """A column of codes as SQL text, codes of digits zero-padded to `width`."""
+        identifier = self.require(column)
+        if self.types[column].startswith(("DOUBLE", "FLOAT", "DECIMAL", "STRUCT", "BLOB")):
+            raise InputError(
+                f"Column {column!r} of {self.name} holds {self.types[column].lower()} values; "
+                "codes are text or whole numbers."
+            )
+        text = f"CAST({identifier} AS VARCHAR)"
+        if width is None:
+            return text
+        return (
+            f"CASE WHEN length({text}) < {width} AND regexp_full_match({text}, '[0-9]+') "
+            f"THEN lpad({text}, {width}, '0') ELSE {text} END"
+        )
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Make a public table available to queries."""
+        self._db.register(name, table)
+
+    def query(self, sql: str) -> pa.Table:
+        with self._attempt():
+            return self._db.sql(sql).to_arrow_table()
+
+    def view(self, name: str, sql: str) -> None:
+        """Name a query for later ones."""
+        with self._attempt():
+            self._db.execute(f"CREATE VIEW {name} AS {sql}")
+
+    def _view_file(self, path: Path) -> None:
+        reader = next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
+        if reader is None:
+            raise InputError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
+        if not path.is_file():
+            raise InputError(f"There is no file {path}.")
+        place = str(path).replace("'", "''")
+        self.view(self.rows, f"SELECT * FROM {reader}('{place}', {_OPTIONS[reader]})")
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error:
+            raise InputError(
+                f"{self.name} could not be read. Check that it is an undamaged "
+                "Parquet or CSV file with a header."
+            ) from None
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[Reader]:
+    """Open a file or frame in a private, in-memory engine."""
+    with duckdb.connect(":memory:", config=_SETTINGS) as db:
+        yield Reader(db, source)

@@ -1,0 +1,1 @@
+"""Compiled kernels and recursions over arrays; no files, no randomness, no plans."""

@@ -1,0 +1,1 @@
+"""From public facts to a plan; counts are never seen here."""

@@ -1,0 +1,91 @@
+"""The plan of a release of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from trellis.errors import SpecError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import DETAILED, TOTAL, Plan, PlannedQuery
+from trellis.model.schema import Schema
+from trellis.planning.budget import Shares, noise_for_shares
+from trellis.planning.invariants import exact_levels
+from trellis.privacy.budget import Budget
+from trellis.privacy.neighbours import Neighbours
+from trellis.privacy.protection import Protection
+
+
+@dataclass(frozen=True, slots=True)
+class CountsRequest:
+    """What the owner of the data asks for."""
+
+    release: str
+    dataset: str
+    unit: str
+    neighbours: Neighbours
+    max_contribution: int
+    budget: Budget
+    shares: Shares
+    unprotected_totals: tuple[str, ...]
+    method: str
+    confidence: Fraction
+
+
+def plan_counts(
+    request: CountsRequest, hierarchy: Hierarchy, schema: Schema, hierarchy_digest: str
+) -> Plan:
+    """Split the budget and choose the noise of every level; errors are not yet foreseen."""
+    levels = hierarchy.level_names
+    exact = exact_levels(levels, request.unprotected_totals, request.neighbours, schema.n_cells)
+    protection = Protection(
+        request.unit,
+        request.neighbours,
+        request.max_contribution,
+        within=exact[-1] if len(exact) > 1 else None,
+    )
+    # With several cells the exact total of the root says nothing about its cells.
+    measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
+    if not measurable:
+        raise SpecError("A single total under neighbours: replace leaves nothing to protect.")
+    shares = request.shares.over(levels, measurable)
+    _check_identifiable(request.method, levels, measurable, shares)
+
+    noise = noise_for_shares(request.budget, shares, protection)
+    invariants = [PlannedQuery(name, TOTAL, Fraction(0), None) for name in exact]
+    query = TOTAL if schema.n_cells == 1 else DETAILED
+    measured = [PlannedQuery(name, query, share, noise[name]) for name, share in shares.items()]
+    queries = tuple(invariants + measured)
+    return Plan(
+        release=request.release,
+        kind="counts",
+        dataset=request.dataset,
+        levels=levels,
+        sizes=hierarchy.sizes,
+        schema=schema,
+        protection=protection,
+        budget=request.budget,
+        queries=queries,
+        unprotected_totals=exact,
+        method=request.method,
+        confidence=request.confidence,
+        hierarchy_digest=hierarchy_digest,
+        expected_errors=None,
+    )
+
+
+def _check_identifiable(
+    method: str, levels: Sequence[str], measurable: Sequence[str], shares: dict[str, Fraction]
+) -> None:
+    """Every cell of every area must be determined by what is measured."""
+    if levels[-1] not in shares:
+        raise SpecError(
+            f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
+            "tells its areas apart. Give it a share, or end the hierarchy above it."
+        )
+    if method == "topdown" and (missing := [name for name in measurable if name not in shares]):
+        raise SpecError(
+            f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
+            "has no share. Give it one, or use gls_topdown."
+        )

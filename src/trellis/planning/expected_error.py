@@ -1,0 +1,47 @@
+"""Standard errors of the estimates, foreseen from the plan alone.
+
+The variance of the best linear unbiased estimate depends on the tree and the noise, not on the
+counts, so it can be shown before anything is spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import TOTAL, ExpectedError, Plan
+
+
+def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
+    """The plan with one line per level; methods without variances get none."""
+    if plan.method == "topdown":
+        return plan
+    from trellis.numerics import tree_gls  # compiles; commands that only check do without
+
+    variance = [_variance(plan, name) for name in plan.levels]
+    subtree = tree_gls.variances_up(hierarchy, variance)
+    if plan.cell_query != TOTAL and plan.query(plan.levels[0], TOTAL) is not None:
+        # The exact sum of the root's cells leaves their contrasts only.
+        subtree[0] = subtree[0] * (1 - 1 / plan.schema.n_cells)
+    final = tree_gls.variances_down(hierarchy, subtree)
+    lines = []
+    for level, variances in enumerate(final):
+        shown = np.sqrt(variances[~hierarchy.passes_through[level]])
+        lines.append(
+            ExpectedError(
+                plan.levels[level],
+                shown.size,
+                float(shown.min()),
+                float(np.median(shown)),
+                float(shown.max()),
+            )
+        )
+    return replace(plan, expected_errors=tuple(lines))
+
+
+def _variance(plan: Plan, level: str) -> float:
+    query = plan.query(level, plan.cell_query)
+    return inf if query is None else query.variance

@@ -1,0 +1,365 @@
+"""What has been spent on each data set, in one small SQLite file.
+
+Order of events, each a transaction that is on disk before the next begins:
+
+    charge   the cost is entered under a run id, before a bit of noise is drawn
+    claim    one process takes the right to draw noise for that charge, under a new token
+    settle   the measurements are complete on disk; their digest is entered, the claim is closed
+
+A charge is drawn on once. A run that dies before `settle` may claim again, after destroying what
+was half written; a run that has settled never draws again, so copying or emptying a run folder
+yields no second set of noise for one charge.
+
+The file holds a secret key per data set for the fingerprint of its records. Keep it as
+confidential as the records; nothing in it is needed to use a release.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from trellis.errors import BudgetExceeded, LedgerError
+from trellis.privacy.budget import Budget
+from trellis.privacy.guarantee import Charge, Guarantee
+from trellis.privacy.mechanisms import mechanism
+from trellis.privacy.neighbours import Neighbours
+from trellis.privacy.protection import Protection
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS dataset (
+    name TEXT PRIMARY KEY, key BLOB NOT NULL, limit_json TEXT);
+CREATE TABLE IF NOT EXISTS edition (
+    dataset TEXT NOT NULL REFERENCES dataset, number INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL, PRIMARY KEY (dataset, number), UNIQUE (dataset, fingerprint));
+CREATE TABLE IF NOT EXISTS charge (
+    run_id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset, edition INTEGER NOT NULL,
+    release TEXT NOT NULL, guarantee_json TEXT NOT NULL, made TEXT NOT NULL,
+    token TEXT, digest TEXT);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One charge as it stands in the ledger."""
+
+    run_id: str
+    release: str
+    edition: int
+    guarantee: Guarantee
+    made: str
+    token: str | None
+    digest: str | None
+
+    @property
+    def is_settled(self) -> bool:
+        return self.digest is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to draw the noise of one charge, once. Only the ledger makes these."""
+
+    run_id: str
+    token: str
+    guarantee: Guarantee
+
+
+class Ledger:
+    """The ledger file at `path`; made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def entries(self, dataset: str) -> list[Entry]:
+        """All charges on a data set, oldest first; none if there is no ledger yet."""
+        with self._transaction(make=False) as db:
+            return _entries(db, dataset)
+
+    def limit(self, dataset: str) -> Budget | None:
+        """The limit that was set for a data set, if any."""
+        with self._transaction(make=False) as db:
+            return _limit(db, dataset)
+
+    def datasets(self) -> list[str]:
+        with self._transaction(make=False) as db:
+            return [name for (name,) in db.execute("SELECT name FROM dataset ORDER BY name")]
+
+    def key(self, dataset: str) -> bytes:
+        """The secret key for fingerprints of this data set; made on first use."""
+        with self._transaction() as db:
+            return _dataset_key(db, dataset)
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def set_limit(self, dataset: str, limit: Budget) -> None:
+        """Set or change the limit of a data set, whatever has been spent."""
+        with self._transaction() as db:
+            _dataset_key(db, dataset)
+            _write_limit(db, dataset, limit)
+
+    def check(
+        self,
+        dataset: str,
+        run_id: str,
+        guarantee: Guarantee,
+        fingerprint: str | None = None,
+        *,
+        limit: Budget | None = None,
+        new_edition: bool = False,
+    ) -> None:
+        """Raise what `charge` would raise, as far as known without a fingerprint; write nothing."""
+        with self._transaction(make=False) as db:
+            if _entry(db, run_id) is not None:
+                return
+            _check_cost(db, dataset, guarantee, limit)
+            if fingerprint is not None:
+                _edition(db, dataset, fingerprint, new_edition)
+
+    def charge(
+        self,
+        dataset: str,
+        run_id: str,
+        release: str,
+        guarantee: Guarantee,
+        fingerprint: str,
+        *,
+        limit: Budget | None = None,
+        new_edition: bool = False,
+    ) -> None:
+        """Enter the cost of a run; a run that has been charged is not charged again."""
+        with self._transaction() as db:
+            if (old := _entry(db, run_id)) is not None:
+                same_input = _edition(db, dataset, fingerprint, new_edition) == old.edition
+                if old.guarantee != guarantee or not same_input:
+                    raise LedgerError(
+                        "This run was charged for another plan or another input. "
+                        "Start in a new run folder, which is charged anew."
+                    )
+                return
+            _check_cost(db, dataset, guarantee, limit)
+            edition = _edition(db, dataset, fingerprint, new_edition)
+            if limit is not None:
+                _write_limit(db, dataset, limit)
+            db.execute(
+                "INSERT OR IGNORE INTO edition VALUES (?, ?, ?)", (dataset, edition, fingerprint)
+            )
+            db.execute(
+                "INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
+                (run_id, dataset, edition, release, _to_json(guarantee), _now()),
+            )
+
+    def claim(self, run_id: str) -> Claim:
+        """Take the right to draw noise; any earlier claim on this charge becomes void."""
+        token = secrets.token_hex(8)
+        with self._transaction() as db:
+            entry = _charged(db, run_id)
+            if entry.is_settled:
+                raise LedgerError(
+                    "The noise of this run has been drawn, and its measurements are not here. "
+                    "Put them back, or start in a new run folder, which is charged anew."
+                )
+            db.execute("UPDATE charge SET token = ? WHERE run_id = ?", (token, run_id))
+        return Claim(run_id, token, entry.guarantee)
+
+    def settle(self, claim: Claim, digest: str) -> None:
+        """Close a claim: the measurements with this digest are complete on disk."""
+        with self._transaction() as db:
+            entry = _charged(db, claim.run_id)
+            if entry.is_settled or entry.token != claim.token:
+                raise LedgerError(
+                    "Another process took over this run. Its measurements count; "
+                    "these are discarded."
+                )
+            db.execute("UPDATE charge SET digest = ? WHERE run_id = ?", (digest, claim.run_id))
+
+    def entry(self, run_id: str) -> Entry | None:
+        with self._transaction(make=False) as db:
+            return _entry(db, run_id)
+
+    @contextmanager
+    def _transaction(self, *, make: bool = True) -> Iterator[sqlite3.Connection]:
+        """A write transaction; without `make`, an absent file reads as an empty ledger."""
+        where = self.path if make or self.path.exists() else ":memory:"
+        try:
+            db = sqlite3.connect(where, timeout=30, isolation_level=None)
+        except sqlite3.Error:
+            raise LedgerError(
+                f"The ledger {self.path} cannot be opened. Check that its folder exists."
+            ) from None
+        try:
+            db.execute("PRAGMA synchronous = FULL")
+            # Statement by statement: executescript would commit the transaction it runs in.
+            db.execute("BEGIN IMMEDIATE")
+            for statement in filter(str.strip, _TABLES.split(";")):
+                db.execute(statement)
+            yield db
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LedgerError(
+                f"The ledger {self.path} cannot be used ({type(error).__name__}). "
+                "Check that it is a ledger, writable, and not held by another process."
+            ) from None
+        finally:
+            db.close()
+
+
+def spent(entries: list[Entry], neighbours: Neighbours) -> list[Guarantee]:
+    """The guarantees of all entries, under one relation."""
+    return [entry.guarantee.under(neighbours) for entry in entries]
+
+
+def total_rho(guarantees: list[Guarantee]) -> Fraction:
+    return sum((g.rho for g in guarantees), Fraction(0))
+
+
+def total_pure_epsilon(guarantees: list[Guarantee]) -> Fraction | None:
+    """The sum of pure epsilons, or None where one of them has none."""
+    parts = [g.pure_epsilon for g in guarantees]
+    return None if None in parts else sum((p for p in parts if p is not None), Fraction(0))
+
+
+def joint_neighbours(guarantees: list[Guarantee]) -> Neighbours:
+    """The relation under which all of these can be added up."""
+    relations = {g.protection.neighbours for g in guarantees}
+    return Neighbours.REPLACE if Neighbours.REPLACE in relations else Neighbours.ADD_REMOVE
+
+
+def _check_cost(
+    db: sqlite3.Connection, dataset: str, guarantee: Guarantee, limit: Budget | None
+) -> None:
+    """Whether this charge fits what is in the ledger and its limit."""
+    entries = _entries(db, dataset)
+    for other in {e.guarantee.protection.unit for e in entries} - {guarantee.protection.unit}:
+        raise LedgerError(
+            f"Data set {dataset!r} has charges for the unit {other!r}; this release protects "
+            f"{guarantee.protection.unit!r}. They do not add up: use one unit for one data set."
+        )
+    known = _limit(db, dataset)
+    if known is not None and limit is not None and known != limit:
+        raise LedgerError(
+            f"The ledger holds a limit of {known.in_words()} for data set {dataset!r}, the spec "
+            f"says {limit.in_words()}. Change the spec, or the ledger: trellis ledger {dataset} "
+            f"--set-limit {limit.in_words().replace(' ', '')}."
+        )
+    guarantees = [*(e.guarantee for e in entries), guarantee]
+    _check_limit(dataset, guarantees, known or limit)
+
+
+def _check_limit(dataset: str, guarantees: list[Guarantee], limit: Budget | None) -> None:
+    if limit is None:
+        return
+    neighbours = joint_neighbours(guarantees)
+    *before, new = [g.under(neighbours) for g in guarantees]
+    if limit.rho is not None:
+        kind, allowed, cost, used = "rho", limit.rho, new.rho, total_rho(before)
+    else:
+        kind, allowed, cost = "epsilon", limit.epsilon, new.pure_epsilon
+        used = total_pure_epsilon(before)
+        if cost is None or used is None:
+            raise BudgetExceeded(
+                f"Data set {dataset!r} has a limit in pure epsilon, which Gaussian noise never "
+                "meets. Use mechanism: discrete_laplace, or set a limit in rho."
+            )
+    assert allowed is not None
+    if used + cost > allowed:
+        raise BudgetExceeded(
+            f"This release costs {kind} = {cost}, but data set {dataset!r} has only "
+            f"{allowed - used} of its limit {allowed} left. Lower the budget, or raise the limit."
+        )
+
+
+def _edition(db: sqlite3.Connection, dataset: str, fingerprint: str, new_edition: bool) -> int:
+    """The number of the edition with this fingerprint; a changed input must be declared."""
+    known = db.execute(
+        "SELECT number, fingerprint FROM edition WHERE dataset = ? ORDER BY number", (dataset,)
+    ).fetchall()
+    for number, print_ in known:
+        if print_ == fingerprint:
+            return number
+    if known and not new_edition:
+        raise LedgerError(
+            f"The input of data set {dataset!r} has changed since its last release. If this is "
+            "intended, add --new-edition (spending still adds up); otherwise restore the input."
+        )
+    return len(known) + 1
+
+
+def _entries(db: sqlite3.Connection, dataset: str) -> list[Entry]:
+    rows = db.execute(f"{_SELECT_ENTRY} WHERE dataset = ? ORDER BY rowid", (dataset,))
+    return [_to_entry(row) for row in rows]
+
+
+def _entry(db: sqlite3.Connection, run_id: str) -> Entry | None:
+    row = db.execute(f"{_SELECT_ENTRY} WHERE run_id = ?", (run_id,)).fetchone()
+    return None if row is None else _to_entry(row)
+
+
+_SELECT_ENTRY = "SELECT run_id, release, edition, guarantee_json, made, token, digest FROM charge"
+
+
+def _charged(db: sqlite3.Connection, run_id: str) -> Entry:
+    entry = _entry(db, run_id)
+    if entry is None:
+        raise LedgerError("This run is not in the ledger: charge it before drawing noise.")
+    return entry
+
+
+def _to_entry(row: tuple) -> Entry:
+    run_id, release, edition, guarantee, made, token, digest = row
+    return Entry(run_id, release, edition, _from_json(guarantee), made, token, digest)
+
+
+def _limit(db: sqlite3.Connection, dataset: str) -> Budget | None:
+    row = db.execute("SELECT limit_json FROM dataset WHERE name = ?", (dataset,)).fetchone()
+    if row is None or row[0] is None:
+        return None
+    return Budget(**{name: Fraction(value) for name, value in json.loads(row[0]).items()})
+
+
+def _write_limit(db: sqlite3.Connection, dataset: str, limit: Budget) -> None:
+    named = {"rho": limit.rho, "epsilon": limit.epsilon}
+    text = json.dumps({name: str(value) for name, value in named.items() if value is not None})
+    db.execute("UPDATE dataset SET limit_json = ? WHERE name = ?", (text, dataset))
+
+
+def _dataset_key(db: sqlite3.Connection, dataset: str) -> bytes:
+    db.execute(
+        "INSERT OR IGNORE INTO dataset VALUES (?, ?, NULL)", (dataset, secrets.token_bytes(32))
+    )
+    return db.execute("SELECT key FROM dataset WHERE name = ?", (dataset,)).fetchone()[0]
+
+
+def _to_json(guarantee: Guarantee) -> str:
+    protection = guarantee.protection
+    return json.dumps(
+        {
+            "unit": protection.unit,
+            "neighbours": protection.neighbours,
+            "max_contribution": protection.max_contribution,
+            "within": protection.within,
+            "charges": [
+                [c.label, c.mechanism.name, str(c.mechanism.parameter)] for c in guarantee.charges
+            ],
+        }
+    )
+
+
+def _from_json(text: str) -> Guarantee:
+    fields = json.loads(text)
+    charges = tuple(Charge(label, mechanism(*law)) for label, *law in fields.pop("charges"))
+    neighbours = Neighbours(fields.pop("neighbours"))
+    return Guarantee(Protection(neighbours=neighbours, **fields), charges)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""From estimates to what data users get: tables, the privacy record and the manifest."""

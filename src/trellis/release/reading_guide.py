@@ -1,0 +1,57 @@
+"""The page beside the tables that says how to read them."""
+
+from __future__ import annotations
+
+from trellis.model.plan import Plan
+from trellis.release.privacy_record import guarantee_in_words
+
+_ABOUT_ERRORS = {
+    "gls_topdown": (
+        "`std_error` is the standard error of the best linear unbiased estimate of the count, made "
+        "from all measurements. The published `count` is the nearest set of whole, non-negative "
+        "numbers that add up. `lower` and `upper` enclose the true count with the stated "
+        "confidence: an interval around the unbiased estimate, floored at zero, rounded outwards, "
+        "and widened where needed to contain the published count."
+    ),
+    "gls": (
+        "`count` is the best linear unbiased estimate: a real number that may be negative, "
+        "consistent over all levels. `std_error` is its standard error; `lower` and `upper` "
+        "enclose the true count with the stated confidence."
+    ),
+    "topdown": (
+        "The method of this release has no variances: `std_error`, `lower` and `upper` are empty."
+    ),
+}
+
+
+def reading_guide(plan: Plan) -> str:
+    """Markdown for data users."""
+    protected = "\n".join(f"- {sentence}" for sentence in guarantee_in_words(plan))
+    levels = "\n".join(
+        f"| {name} | {size} |" for name, size in zip(plan.levels, plan.sizes, strict=True)
+    )
+    attributes = ", ".join(f"`{name}`" for name in plan.schema.names)
+    return f"""# {plan.release}
+
+One table per level, as Parquet and, where not too long, as CSV.
+
+| level | areas |
+|---|---|
+{levels}
+
+Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the published count),
+`std_error`, `lower`, `upper`. Counts of areas add up to the count of the area above them,
+in every cell.
+
+## Margins of error
+
+{_ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
+
+Noise was added once, to protect people. It is independent of errors that the data had before.
+
+## What is protected
+
+{protected}
+
+The exact noise of every level is in `../privacy.json`; `trellis verify` checks all of this.
+"""

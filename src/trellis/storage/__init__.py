@@ -1,0 +1,1 @@
+"""The forms on disk of public data: Parquet for arrays, JSON for the rest."""

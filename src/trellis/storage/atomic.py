@@ -1,0 +1,91 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from trellis.errors import RunFolderError
+
+_PARTIAL = ".partial"
+
+
+@contextmanager
+def new_folder(path: Path, token: str | None = None) -> Iterator[Path]:
+    """Fill a folder under a temporary name; `publish` it when the block ends without error."""
+    partial = partial_folder(path, token or secrets.token_hex(8))
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        publish(partial, path)
+    except OSError as error:
+        raise RunFolderError(
+            f"{path} could not be written ({error.strerror or type(error).__name__})."
+        ) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def partial_folder(path: Path, token: str) -> Path:
+    return path.with_name(f".{path.name}.{token}{_PARTIAL}")
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Give a complete folder its name, after everything in it has reached the disk."""
+    sync_tree(partial)
+    partial.rename(path)
+    _sync(path.parent)
+
+
+def remove_partials(path: Path) -> None:
+    """Destroy, unread, what earlier attempts at this folder left behind."""
+    for leftover in path.parent.glob(f".{path.name}.*{_PARTIAL}"):
+        shutil.rmtree(leftover)
+
+
+def sync_tree(folder: Path) -> None:
+    for place, _, files in os.walk(folder):
+        for name in files:
+            _sync(Path(place, name))
+        _sync(Path(place))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file at once."""
+    partial = partial_folder(path, secrets.token_hex(8))
+    try:
+        partial.write_text(text, encoding="utf-8")
+        _sync(partial)
+        partial.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise RunFolderError(f"{path} could not be written ({error.strerror}).") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Any) -> None:
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunFolderError(f"{path} is missing.") from None
+    except (OSError, ValueError):
+        raise RunFolderError(f"{path} is damaged: it holds no readable JSON.") from None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,41 @@
+"""Estimates as Parquet: one file per level in the order of the hierarchy, cells fastest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from trellis.errors import RunFolderError
+from trellis.model.estimates import Estimates
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.schema import Schema
+from trellis.storage.parquet import read_table, write_table
+
+
+def write_estimates(folder: Path, estimates: Estimates) -> None:
+    for level, name in enumerate(estimates.hierarchy.level_names):
+        columns = {"count": estimates.counts[level].ravel()}
+        if estimates.centre is not None and estimates.std_error is not None:
+            columns["centre"] = estimates.centre[level].ravel()
+            columns["std_error"] = estimates.std_error[level].ravel()
+        write_table(_file(folder, name), pa.table(columns))
+
+
+def read_estimates(folder: Path, hierarchy: Hierarchy, schema: Schema) -> Estimates:
+    tables = [read_table(_file(folder, name)) for name in hierarchy.level_names]
+
+    def arrays(column: str) -> tuple[np.ndarray, ...] | None:
+        if column not in tables[0].column_names:
+            return None
+        return tuple(t[column].to_numpy().reshape(-1, schema.n_cells) for t in tables)
+
+    counts = arrays("count")
+    if counts is None:
+        raise RunFolderError(f"{folder} is damaged: it holds no counts.")
+    return Estimates(hierarchy, schema, counts, arrays("centre"), arrays("std_error"))
+
+
+def _file(folder: Path, level: str) -> Path:
+    return folder / f"level={level}.parquet"

@@ -1,0 +1,50 @@
+"""Measurements as Parquet: one file per level and query, one row per area and cell.
+
+    measurements/level=county/query=total.parquet    geocode, <attributes>, value, variance
+
+Rows stand in the order of the hierarchy, cells fastest. Pass-through nodes of a ragged tree
+are measured like others and are in the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from trellis.errors import RunFolderError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.measurements import Measurements
+from trellis.model.plan import TOTAL, Plan, PlannedQuery
+from trellis.storage.cells import cell_columns
+from trellis.storage.parquet import codes_to_arrow, read_table, repeated, write_table
+
+
+def measurement_file(folder: Path, query: PlannedQuery) -> Path:
+    return folder / f"level={query.level}" / f"query={query.query}.parquet"
+
+
+def write_measurements(folder: Path, measurements: Measurements) -> None:
+    hierarchy, schema = measurements.hierarchy, measurements.plan.schema
+    for query, values in zip(measurements.plan.queries, measurements.values, strict=True):
+        codes = codes_to_arrow(hierarchy.codes(query.level))
+        n_areas, width = values.shape
+        columns = {"geocode": codes.take(pa.array(np.repeat(np.arange(n_areas), width)))}
+        if query.query != TOTAL:
+            columns |= cell_columns(schema, n_areas)
+        columns["value"] = pa.array(values.ravel())
+        columns["variance"] = repeated(query.variance, values.size, pa.float64())
+        write_table(measurement_file(folder, query), pa.table(columns))
+
+
+def read_measurements(folder: Path, plan: Plan, hierarchy: Hierarchy) -> Measurements:
+    arrays = []
+    for query in plan.queries:
+        path = measurement_file(folder, query)
+        values = read_table(path, ["value"])["value"].to_numpy()
+        width = plan.width(query.query)
+        if values.dtype != np.int64 or values.size != hierarchy.size(query.level) * width:
+            raise RunFolderError(f"{path} does not fit the plan. Start in a new run folder.")
+        arrays.append(values.reshape(-1, width))
+    return Measurements(plan, hierarchy, tuple(arrays))

@@ -1,0 +1,41 @@
+"""Arrow tables on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trellis.errors import RunFolderError
+from trellis.model.hierarchy import CODE, Codes
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, compression="zstd", write_statistics=True)
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A table by its path alone; folder names such as level=county add no columns."""
+    try:
+        return pq.ParquetFile(path).read(columns=columns)
+    except FileNotFoundError:
+        raise RunFolderError(f"{path} is missing.") from None
+    except (OSError, pa.ArrowException):
+        raise RunFolderError(f"{path} is damaged: it holds no readable Parquet.") from None
+
+
+def codes_to_arrow(codes: Codes) -> pa.Array:
+    return pa.array(codes.astype(object), type=pa.string())
+
+
+def codes_from_arrow(column: pa.ChunkedArray) -> Codes:
+    return np.asarray(column.to_numpy(), dtype=object).astype(CODE)
+
+
+def repeated(value: Any, size: int, type_: pa.DataType) -> pa.Array:
+    """A column that holds one value, stored as runs on disk."""
+    return pa.repeat(pa.scalar(value, type=type_), size)

@@ -1,0 +1,91 @@
+"""A plan as JSON; fractions are text such as 1/15, so nothing is rounded."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from trellis.errors import RunFolderError, TrellisError
+from trellis.model.plan import ExpectedError, Plan, PlannedQuery
+from trellis.model.schema import Schema
+from trellis.privacy.budget import Budget
+from trellis.privacy.mechanisms import Mechanism, mechanism
+from trellis.privacy.neighbours import Neighbours
+from trellis.privacy.protection import Protection
+from trellis.storage.atomic import read_json
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    return {
+        "release": plan.release,
+        "kind": plan.kind,
+        "dataset": plan.dataset,
+        "levels": [
+            {"level": name, "areas": size}
+            for name, size in zip(plan.levels, plan.sizes, strict=True)
+        ],
+        "schema": dict(zip(plan.schema.names, map(list, plan.schema.categories), strict=True)),
+        "protection": asdict(plan.protection),
+        "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
+        "queries": [_query_to_json(query) for query in plan.queries],
+        "unprotected_totals": list(plan.unprotected_totals),
+        "method": plan.method,
+        "confidence": str(plan.confidence),
+        "hierarchy_sha256": plan.hierarchy_digest,
+        "expected_standard_errors": (
+            None if plan.expected_errors is None else [asdict(e) for e in plan.expected_errors]
+        ),
+    }
+
+
+def read_plan(path: Path) -> Plan:
+    content = read_json(path)
+    try:
+        return plan_from_json(content)
+    except (KeyError, TypeError, ValueError, AttributeError, TrellisError):
+        raise RunFolderError(f"{path} is damaged: it holds no complete plan.") from None
+
+
+def plan_from_json(content: dict[str, Any]) -> Plan:
+    protection = content["protection"]
+    errors = content["expected_standard_errors"]
+    return Plan(
+        release=content["release"],
+        kind=content["kind"],
+        dataset=content["dataset"],
+        levels=tuple(level["level"] for level in content["levels"]),
+        sizes=tuple(level["areas"] for level in content["levels"]),
+        schema=Schema(content["schema"]),
+        protection=Protection(
+            **{**protection, "neighbours": Neighbours(protection["neighbours"])}
+        ),
+        budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
+        queries=tuple(_query_from_json(query) for query in content["queries"]),
+        unprotected_totals=tuple(content["unprotected_totals"]),
+        method=content["method"],
+        confidence=Fraction(content["confidence"]),
+        hierarchy_digest=content["hierarchy_sha256"],
+        expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
+    )
+
+
+def _query_to_json(query: PlannedQuery) -> dict[str, Any]:
+    noise = None if query.noise is None else noise_to_json(query.noise)
+    return {"level": query.level, "query": query.query, "share": str(query.share), "noise": noise}
+
+
+def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
+    noise = content["noise"]
+    return PlannedQuery(
+        content["level"],
+        content["query"],
+        Fraction(content["share"]),
+        None if noise is None else mechanism(noise["law"], noise["parameter"]),
+    )
+
+
+def noise_to_json(noise: Mechanism) -> dict[str, Any]:
+    """The exact parameter (sigma squared, or the scale) and the variance it amounts to."""
+    return {"law": noise.name, "parameter": str(noise.parameter), "variance": noise.variance}

@@ -1,0 +1,156 @@
+"""The promises about plan, privacy and measurements. Each check yields what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import sha256
+from json import dumps
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trellis.verify.run_files import RunFiles
+
+
+def hashes(run: RunFiles) -> Iterator[str]:
+    """Every file is the one that the manifest lists, and no other is there."""
+    listed = run.manifest["sha256"]
+    there = {
+        p.relative_to(run.path).as_posix()
+        for p in run.path.rglob("*")
+        if p.is_file() and p.name != "manifest.json"
+    }
+    for name in sorted(set(listed) - there):
+        yield f"{name} is missing"
+    for name in sorted(there - set(listed)):
+        yield f"{name} is not in the manifest"
+    for name in sorted(there & set(listed)):
+        if sha256((run.path / name).read_bytes()).hexdigest() != listed[name]:
+            yield f"{name} has changed since it was released"
+
+
+def identity(run: RunFiles) -> Iterator[str]:
+    """All files speak of the same run of the same spec."""
+    canonical = dumps(run.spec, sort_keys=True).encode()
+    if sha256(canonical).hexdigest() != run.identity["spec_sha256"]:
+        yield "spec.yaml is not the spec of run.json"
+    if run.manifest["run_id"] != run.identity["run_id"]:
+        yield "manifest.json and run.json name different runs"
+    stated = {
+        "release": run.spec["release"],
+        "kind": run.spec["kind"],
+        "dataset": run.spec["dataset"],
+        "method": run.spec["estimate"]["method"],
+        "confidence": run.spec["output"]["confidence"],
+        "budget": run.spec["privacy"]["budget"],
+    }
+    for key, value in stated.items():
+        if run.plan[key] != value:
+            yield f"plan.json and spec.yaml differ in {key}"
+
+
+def budget(run: RunFiles) -> Iterator[str]:
+    """Shares sum to one, and the noise costs no more than the budget: exactly, in fractions."""
+    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
+    if sum(Fraction(q["share"]) for q in noisy) != 1:
+        yield "the shares of plan.json do not sum to one"
+    total = {name: Fraction(value) for name, value in run.plan["budget"].items()}
+    cost, kind = _cost(run.plan, noisy)
+    if kind in total and "delta" not in total and cost != total[kind]:
+        yield f"the noise of plan.json costs {kind} = {cost}, not {total[kind]}"
+    unit = cost / sum(Fraction(q["share"]) for q in noisy)
+    for q in noisy:
+        if _cost(run.plan, [q])[0] != unit * Fraction(q["share"]):
+            yield f"the noise of level {q['level']} does not fit its share"
+
+
+def privacy(run: RunFiles) -> Iterator[str]:
+    """The privacy record states what the plan says and what the noise costs."""
+    record, protection = run.privacy, run.plan["protection"]
+    stated = {
+        "release": run.plan["release"],
+        "dataset": run.plan["dataset"],
+        "unit_of_protection": protection["unit"],
+        "neighbours": protection["neighbours"],
+        "max_contribution": protection["max_contribution"],
+        "protected_within_level": protection["within"],
+        "budget": run.plan["budget"],
+        "levels": run.plan["queries"],
+    }
+    for key, value in stated.items():
+        if record[key] != value:
+            yield f"privacy.json and plan.json differ in {key}"
+    cost, kind = _cost(run.plan, [q for q in run.plan["queries"] if q["noise"] is not None])
+    if Fraction(record["rho" if kind == "rho" else "epsilon_pure"]) != cost:
+        yield f"privacy.json does not state the cost {kind} = {cost}"
+    if protection["unit"] not in " ".join(record["guarantee"]):
+        yield "privacy.json states no guarantee"
+    for level in run.plan["unprotected_totals"]:
+        if level not in " ".join(record["unprotected"]):
+            yield f"privacy.json does not say that totals of {level} are unprotected"
+
+
+def measurements(run: RunFiles) -> Iterator[str]:
+    """There is one measurement of each planned query, with the planned noise."""
+    levels = {level.name: level for level in run.levels}
+    expected = {f"level={q['level']}/query={q['query']}.parquet" for q in run.plan["queries"]}
+    folder = run.path / "measurements"
+    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")}
+    for name in sorted(there ^ expected):
+        yield f"measurements/{name} is not both planned and there"
+    for q in run.plan["queries"]:
+        name = f"measurements/level={q['level']}/query={q['query']}.parquet"
+        if name.removeprefix("measurements/") not in there:
+            continue
+        table = run.table(name)
+        cells = run.cells if q["query"] != "total" else [()]
+        codes = levels[q["level"]].codes
+        if table["geocode"].to_pylist() != [code for code in codes for _ in cells]:
+            yield f"{name} does not list the areas of its level in order"
+        if q["query"] != "total" and not _names_cells(run, table, len(codes)):
+            yield f"{name} does not name the cells in order"
+        if table.schema.field("value").type != pa.int64() or table["value"].null_count:
+            yield f"{name} holds values that are not whole numbers"
+        variance = 0.0 if q["noise"] is None else _variance(q["noise"])
+        if not np.allclose(table["variance"].to_numpy(), variance, rtol=1e-9, atol=0):
+            yield f"{name} states another variance than its noise has"
+        if q["noise"] is not None and not math.isclose(
+            q["noise"]["variance"], variance, rel_tol=1e-9
+        ):
+            yield f"plan.json states another variance than the noise of {q['level']} has"
+
+
+def _names_cells(run: RunFiles, table: pa.Table, n_areas: int) -> bool:
+    for axis, name in enumerate(run.plan["schema"]):
+        if table[name].to_pylist() != [cell[axis] for cell in run.cells] * n_areas:
+            return False
+    return True
+
+
+def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction, str]:
+    """rho of Gaussian noise, or epsilon of Laplace noise, for the plan's neighbours."""
+    cells_moved = {"add_remove": 1, "replace": 2}[plan["protection"]["neighbours"]]
+    m = plan["protection"]["max_contribution"]
+    cost, kind = Fraction(0), "rho"
+    for q in queries:
+        parameter = Fraction(q["noise"]["parameter"])
+        if q["noise"]["law"] == "discrete_laplace":
+            cost, kind = cost + cells_moved * m / parameter, "epsilon"
+        else:
+            cost += cells_moved * m**2 / (2 * parameter)
+    return cost, kind
+
+
+def _variance(noise: dict[str, Any]) -> float:
+    """The variance of the discrete law, summed directly where it differs from sigma squared."""
+    parameter = float(Fraction(noise["parameter"]))
+    if noise["law"] == "discrete_laplace":
+        return 0.5 / math.sinh(0.5 / parameter) ** 2
+    if parameter > 20:
+        return parameter
+    z = np.arange(1, 200.0)
+    weight = np.exp(-(z**2) / (2 * parameter))
+    return float(2 * (z**2 * weight).sum() / (1 + 2 * weight.sum()))

@@ -1,0 +1,118 @@
+"""The files of a run, read without the code that wrote them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+
+class Unreadable(Exception):
+    """A file is missing or damaged; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The nodes of one level: codes, parents on the level above, and which are only padding."""
+
+    name: str
+    codes: list[str]
+    parent: np.ndarray
+    padding: np.ndarray
+
+    @property
+    def shown(self) -> np.ndarray:
+        return np.flatnonzero(~self.padding)
+
+
+class RunFiles:
+    """Reads each file once, when a check first asks for it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        return self._json("plan.json")
+
+    @cached_property
+    def privacy(self) -> dict[str, Any]:
+        return self._json("privacy.json")
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return self._json("manifest.json")
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        return self._json("run.json")
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        try:
+            content = yaml.safe_load((self.path / "spec.yaml").read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError):
+            raise Unreadable("spec.yaml is missing or damaged") from None
+        if not isinstance(content, dict):
+            raise Unreadable("spec.yaml is damaged")
+        return content
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        table = self.table("hierarchy.parquet")
+        position = table["level"].to_numpy()
+        found = []
+        for index, level in enumerate(self.plan["levels"]):
+            part = table.filter(pa.array(position == index))
+            found.append(
+                Level(
+                    level["level"],
+                    part["code"].to_pylist(),
+                    part["parent"].to_numpy(),
+                    part["passes_through"].to_numpy(zero_copy_only=False),
+                )
+            )
+        return found
+
+    @cached_property
+    def cells(self) -> list[tuple[str, ...]]:
+        """Categories of each cell, last attribute fastest."""
+        return list(product(*self.plan["schema"].values()))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the method promises whole, non-negative counts."""
+        return self.plan["method"] != "gls"
+
+    def table(self, name: str) -> pa.Table:
+        try:
+            return pq.ParquetFile(self.path / name).read()
+        except (OSError, pa.ArrowException):
+            raise Unreadable(f"{name} is missing or damaged") from None
+
+    def released(self, level: str) -> pa.Table:
+        return self.table(f"release/{level}.parquet")
+
+    def counts(self, level: Level) -> np.ndarray:
+        """Published counts, shown areas x cells; fails when the table has another size."""
+        values = self.released(level.name)["count"].to_numpy()
+        if values.size != level.shown.size * len(self.cells):
+            raise Unreadable(f"release/{level.name}.parquet has a wrong number of rows")
+        return values.reshape(-1, len(self.cells))
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            content = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise Unreadable(f"{name} is missing or damaged") from None
+        if not isinstance(content, dict):
+            raise Unreadable(f"{name} is damaged")
+        return content

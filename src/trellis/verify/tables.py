@@ -1,0 +1,161 @@
+"""The promises about the published tables. Each check yields what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from trellis.verify.run_files import Level, RunFiles
+
+_TOLERANCE = 1e-6
+"""For real-valued methods only; whole numbers must agree exactly."""
+
+
+def hierarchy(run: RunFiles) -> Iterator[str]:
+    """The tree is the planned one: sizes, unique codes, parents in range, no area left out."""
+    above = 1
+    for index, (level, planned) in enumerate(zip(run.levels, run.plan["levels"], strict=True)):
+        if len(level.codes) != planned["areas"]:
+            yield f"level {level.name} has another number of areas than planned"
+        if len(set(level.codes)) != len(level.codes):
+            yield f"level {level.name} has a code twice"
+        if index and set(level.parent.tolist()) != set(range(above)):
+            yield f"level {level.name} has areas without a parent, or leaves one without children"
+        above = len(level.codes)
+
+
+def columns(run: RunFiles) -> Iterator[str]:
+    """Each table lists the areas and cells of its level, in order and completely."""
+    names = ["geocode", "level", *run.plan["schema"], "count", "std_error", "lower", "upper"]
+    for level in run.levels:
+        table, name = run.released(level.name), f"release/{level.name}.parquet"
+        if table.column_names != names:
+            yield f"{name} has other columns than promised"
+            continue
+        codes = [level.codes[i] for i in level.shown for _ in run.cells]
+        if table["geocode"].to_pylist() != codes:
+            yield f"{name} does not list the areas of its level in order"
+        if set(table["level"].to_pylist()) != {level.name}:
+            yield f"{name} names another level"
+        for axis, attribute in enumerate(run.plan["schema"]):
+            expected = [cell[axis] for cell in run.cells] * level.shown.size
+            if table[attribute].to_pylist() != expected:
+                yield f"{name} does not name the cells in order"
+
+
+def signs(run: RunFiles) -> Iterator[str]:
+    """Counts are there, and whole and non-negative where the method promises it."""
+    for level in run.levels:
+        column, name = run.released(level.name)["count"], f"release/{level.name}.parquet"
+        if column.null_count:
+            yield f"{name} has empty counts"
+        elif run.is_whole and not pa.types.is_integer(column.type):
+            yield f"{name} has counts that are not whole numbers"
+        elif run.is_whole and (column.to_numpy() < 0).any():
+            yield f"{name} has negative counts"
+
+
+def sums(run: RunFiles) -> Iterator[str]:
+    """Counts of areas add up to the count of the area above, in every cell."""
+    for above, below in zip(run.levels, run.levels[1:], strict=False):
+        upper, lower = run.counts(above), run.counts(below)
+        total = np.zeros((len(above.codes), len(run.cells)), dtype=lower.dtype)
+        parents = below.parent[below.shown]
+        np.add.at(total, parents, lower)
+        # An area whose only child is padding has nothing below it to compare with.
+        has_children = np.isin(above.shown, parents)
+        gap = np.abs(total[above.shown] - upper)[has_children]
+        if gap.size and gap.max() > (0 if run.is_whole else _TOLERANCE):
+            yield f"counts of level {below.name} do not add up to level {above.name}"
+
+
+def intervals(run: RunFiles) -> Iterator[str]:
+    """Margins of error are complete or absent, never negative, and contain the counts."""
+    for level in run.levels:
+        table, name = run.released(level.name), f"release/{level.name}.parquet"
+        margins = [table[key] for key in ("std_error", "lower", "upper")]
+        empty = {column.null_count for column in margins}
+        if empty == {len(table)} and run.plan["method"] == "topdown":
+            continue
+        if empty != {0}:
+            yield f"{name} has incomplete margins of error"
+            continue
+        std_error, lower, upper = (column.to_numpy() for column in margins)
+        counts = table["count"].to_numpy()
+        if not (std_error >= 0).all():
+            yield f"{name} has a negative standard error"
+        if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
+            yield f"{name} has counts outside their interval"
+
+
+def invariants(run: RunFiles) -> Iterator[str]:
+    """What was to be published exactly is published exactly."""
+    levels = {level.name: level for level in run.levels}
+    for q in run.plan["queries"]:
+        if q["noise"] is not None:
+            continue
+        level = levels[q["level"]]
+        exact = run.table(f"measurements/level={level.name}/query={q['query']}.parquet")
+        promised = exact["value"].to_numpy()[level.shown]
+        gap = np.abs(run.counts(level).sum(axis=1) - promised)
+        if gap.max() > (0 if run.is_whole else _TOLERANCE):
+            yield f"totals of level {level.name} are not the exact ones"
+    exact_levels = {q["level"] for q in run.plan["queries"] if q["noise"] is None}
+    if exact_levels != set(run.plan["unprotected_totals"]):
+        yield "plan.json measures other exact totals than it lists as unprotected"
+
+
+def estimates(run: RunFiles) -> Iterator[str]:
+    """The tables publish the estimates."""
+    for level in run.levels:
+        kept = run.table(f"estimates/level={level.name}.parquet")
+        table = run.released(level.name)
+        rows = _rows(run, level)
+        for column in kept.column_names:
+            if column == "centre":
+                continue
+            if len(kept) != len(level.codes) * len(run.cells) or not np.array_equal(
+                kept[column].to_numpy()[rows], table[column].to_numpy()
+            ):
+                yield f"release/{level.name}.parquet differs from the estimates in {column}"
+
+
+def csv(run: RunFiles) -> Iterator[str]:
+    """A CSV table says the same as the Parquet table."""
+    for level in run.levels:
+        path = run.path / "release" / f"{level.name}.csv"
+        if not path.exists():
+            continue
+        table = run.released(level.name)
+        text = pa.string()
+        as_text = {name: text for name in table.column_names}
+        try:
+            written = pa_csv.read_csv(
+                path, convert_options=pa_csv.ConvertOptions(column_types=as_text)
+            )
+        except pa.ArrowException:
+            yield f"release/{level.name}.csv is damaged"
+            continue
+        if written.column_names != table.column_names or len(written) != len(table):
+            yield f"release/{level.name}.csv has another shape than the Parquet table"
+            continue
+        for name in table.column_names:
+            column = table[name].combine_chunks()
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            if pa.types.is_string(column.type):
+                same = written[name].to_pylist() == column.to_pylist()
+            else:
+                numbers = [float(v) if v else None for v in written[name].to_pylist()]
+                same = numbers == [None if v is None else float(v) for v in column.to_pylist()]
+            if not same:
+                yield f"release/{level.name}.csv differs from the Parquet table in {name}"
+
+
+def _rows(run: RunFiles, level: Level) -> np.ndarray:
+    """Rows of the shown areas in a table of all nodes, cells fastest."""
+    n_cells = len(run.cells)
+    return (level.shown[:, np.newaxis] * n_cells + np.arange(n_cells)).ravel()

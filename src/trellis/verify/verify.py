@@ -1,0 +1,62 @@
+"""Runs every check on a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trellis.errors import RunFolderError
+from trellis.verify import promises, tables
+from trellis.verify.run_files import RunFiles, Unreadable
+
+_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
+    promises.hashes,
+    promises.identity,
+    promises.budget,
+    promises.privacy,
+    tables.hierarchy,
+    promises.measurements,
+    tables.columns,
+    tables.signs,
+    tables.sums,
+    tables.intervals,
+    tables.invariants,
+    tables.estimates,
+    tables.csv,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One promise and what was found to break it; nothing if it holds."""
+
+    check: str
+    promise: str
+    problems: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.problems
+
+
+def verify_run(path: str | Path) -> list[Finding]:
+    """Check a finished run; files that cannot be read count as problems."""
+    path = Path(path)
+    if not (path / "run.json").exists():
+        raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
+    if not (path / "manifest.json").exists():
+        raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
+    run = RunFiles(path)
+    return [_carry_out(check, run) for check in _CHECKS]
+
+
+def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:
+    problems: list[str] = []
+    try:
+        problems.extend(check(run))
+    except Unreadable as error:
+        problems.append(str(error))
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+        problems.append(f"a file does not have the promised form ({type(error).__name__})")
+    return Finding(check.__name__, (check.__doc__ or "").strip(), tuple(problems))

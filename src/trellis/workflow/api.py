@@ -1,0 +1,93 @@
+"""What a user calls in Python; the command line calls the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from trellis.errors import RunFolderError
+from trellis.model.plan import Plan
+from trellis.planning.expected_error import with_expected_errors
+from trellis.privacy.ledger import Ledger
+from trellis.workflow.confidential_half import limit_of, measure_into, read_counts
+from trellis.workflow.config import Spec
+from trellis.workflow.prepare import prepare, resolve_source
+from trellis.workflow.progress import Progress, Silent
+from trellis.workflow.public_half import Release, finish
+from trellis.workflow.run_folder import RunFolder, spec_hash
+
+
+def plan(spec: Spec, *, hierarchy: Any = None) -> Plan:
+    """The plan with its guarantee and the expected errors; no counts are touched."""
+    prepared = prepare(spec, hierarchy)
+    return with_expected_errors(prepared.plan, prepared.hierarchy)
+
+
+def check(spec: Spec, *, data: Any = None, hierarchy: Any = None) -> Plan:
+    """Everything that `run` would refuse is refused here; nothing is written or spent."""
+    prepared = prepare(spec, hierarchy)
+    read_counts(prepared, resolve_source(spec, spec.data.source, data, "data.source"))
+    ledger = Ledger(spec.ledger_path)
+    ledger.check(spec.dataset, "", prepared.plan.privacy, limit=limit_of(spec))
+    return prepared.plan
+
+
+def measure(
+    spec: Spec,
+    out: str | Path | None = None,
+    *,
+    data: Any = None,
+    hierarchy: Any = None,
+    new_edition: bool = False,
+    progress: Progress | None = None,
+) -> RunFolder:
+    """The confidential half: charge the ledger, draw noise, write measurements."""
+    folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
+    progress = progress or Silent()
+    if folder.is_started:
+        if folder.identity().spec_sha256 != spec_hash(spec.public()):
+            raise RunFolderError(
+                f"{folder.path} holds a run of another spec. Choose another folder with --out."
+            )
+        if folder.is_measured:
+            return folder
+    with progress.stage("plan"):
+        prepared = prepare(spec, hierarchy)
+        if folder.is_started:
+            _check_same_areas(folder, prepared.plan)
+        expected = with_expected_errors(prepared.plan, prepared.hierarchy)
+    measure_into(
+        folder,
+        type(prepared)(spec, prepared.hierarchy, expected),
+        data,
+        new_edition=new_edition,
+        progress=progress,
+    )
+    return folder
+
+
+def run(
+    spec: Spec,
+    out: str | Path | None = None,
+    *,
+    data: Any = None,
+    hierarchy: Any = None,
+    new_edition: bool = False,
+    progress: Progress | None = None,
+) -> Release:
+    """A complete release. Started again, it resumes after the last finished stage.
+
+    `data` and `hierarchy` take Arrow, Polars or pandas frames in place of the spec's files.
+    """
+    folder = measure(
+        spec, out, data=data, hierarchy=hierarchy, new_edition=new_edition, progress=progress
+    )
+    return finish(folder, progress or Silent())
+
+
+def _check_same_areas(folder: RunFolder, plan: Plan) -> None:
+    if folder.plan().hierarchy_digest != plan.hierarchy_digest:
+        raise RunFolderError(
+            f"The hierarchy has changed since the run in {folder.path} began. "
+            "Restore it, or choose another folder with --out."
+        )

@@ -1,0 +1,143 @@
+"""Everything that touches the records: tabulate, charge, measure.
+
+The steps and what survives a crash after each:
+
+    tabulate, check the ledger       nothing written, nothing spent
+    start the run folder             a folder without a charge; charged on resume
+    charge                           charged, no noise drawn; drawn on resume
+    claim, draw, write               a partial folder; destroyed unread on resume, drawn again
+    settle                           a complete partial folder; given its name on resume
+    publish                          measured
+"""
+
+from __future__ import annotations
+
+import shutil
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from trellis.confidential.counts import TrueCounts
+from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
+from trellis.errors import LedgerError
+from trellis.ingest.counts import tabulate
+from trellis.ingest.duckdb import Source
+from trellis.measure import measure_counts
+from trellis.privacy.bits import OsRandom
+from trellis.privacy.budget import Budget
+from trellis.privacy.ledger import Ledger
+from trellis.storage.atomic import partial_folder, publish, remove_partials, sync_tree
+from trellis.storage.measurements import write_measurements
+from trellis.workflow.config import Spec
+from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.progress import Progress
+from trellis.workflow.run_folder import RunFolder, RunIdentity
+
+
+def measure_into(
+    folder: RunFolder,
+    prepared: Prepared,
+    records: Any = None,
+    *,
+    new_edition: bool,
+    progress: Progress,
+) -> None:
+    """Bring a run folder to the state `measured`, spending at most once."""
+    spec, plan = prepared.spec, prepared.plan
+    ledger = Ledger(spec.ledger_path)
+    resumed = folder.is_started
+    identity = folder.identity() if resumed else RunIdentity.new(spec.public())
+    if recover_settled(folder, identity, ledger):
+        return
+
+    source = resolve_source(spec, spec.data.source, records, "data.source")
+    with progress.stage("tabulate"):
+        counts = read_counts(prepared, source)
+    limit = limit_of(spec)
+    ledger.check(spec.dataset, identity.run_id, plan.privacy, limit=limit)
+    print_ = fingerprint(source, ledger.key(spec.dataset))
+    spending = {"limit": limit, "new_edition": new_edition}
+    ledger.check(spec.dataset, identity.run_id, plan.privacy, print_, **spending)
+    if not resumed:
+        folder.start(identity, spec.public(), plan, prepared.hierarchy)
+    try:
+        ledger.charge(
+            spec.dataset, identity.run_id, plan.release, plan.privacy, print_, **spending
+        )
+    except LedgerError:
+        if not resumed:
+            shutil.rmtree(folder.path)
+        raise
+    with progress.stage("measure"):
+        _draw(folder, prepared, counts, identity, ledger)
+
+
+def read_counts(prepared: Prepared, source: Source) -> TrueCounts:
+    data = prepared.spec.data
+    cells = data.cell_forms or {"total": {} if data.count is None else {data.count: 1}}
+    width = prepared.spec.hierarchy.code_width
+    return tabulate(source, prepared.hierarchy, data.area, cells, width)
+
+
+def limit_of(spec: Spec) -> Budget | None:
+    return None if spec.ledger.limit is None else spec.ledger.limit.value()
+
+
+def fingerprint(source: Source, key: bytes) -> str:
+    """A keyed fingerprint of a file, or of a frame's Arrow form."""
+    if isinstance(source, Path):
+        return fingerprint_file(source, key)
+    sink = BytesIO()
+    with pa.ipc.new_stream(sink, source.schema) as writer:
+        writer.write_table(source.combine_chunks())
+    sink.seek(0)
+    return fingerprint_stream(sink, key)
+
+
+def recover_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bool:
+    """Finish what a crash between `settle` and `publish` left; True if measured now."""
+    if folder.is_measured:
+        return True
+    entry = ledger.entry(identity.run_id)
+    if entry is None or entry.token is None or not entry.is_settled:
+        return False
+    partial = partial_folder(folder.measurements, entry.token)
+    if not partial.is_dir() or folder_digest(partial) != entry.digest:
+        remove_partials(folder.measurements)
+        raise LedgerError(
+            "The noise of this run has been drawn, and its measurements are not here. "
+            "Put them back, or start in a new run folder, which is charged anew."
+        )
+    publish(partial, folder.measurements)
+    return True
+
+
+def _draw(
+    folder: RunFolder, prepared: Prepared, counts: TrueCounts, identity: RunIdentity, ledger: Ledger
+) -> None:
+    """Draw the noise that was charged, write it, and only then give it its name."""
+    remove_partials(folder.measurements)
+    claim = ledger.claim(identity.run_id)
+    partial = partial_folder(folder.measurements, claim.token)
+    try:
+        measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())
+        write_measurements(partial, measured)
+        sync_tree(partial)
+        digest = folder_digest(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    ledger.settle(claim, digest)
+    publish(partial, folder.measurements)
+
+
+def folder_digest(folder: Path) -> str:
+    """SHA-256 over the names and contents of all files."""
+    digest = sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,63 @@
+"""Turns validation errors into one line: which key, what is wrong, what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+_NO_DEFAULT = {
+    "unit": "say who is protected, such as person",
+    "neighbours": "replace or add_remove",
+    "max_contribution": "the most records one unit can have",
+    "mechanism": "discrete_gaussian or discrete_laplace",
+    "budget": "such as {rho: 1}, {epsilon: 2, delta: 1e-10} or {epsilon: 1}",
+}
+
+
+def one_line(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem in full, and how many more there are."""
+    problems = error.errors(include_url=False, include_context=True)
+    # An unknown key is often the cause of a missing one: report it first.
+    problems.sort(key=lambda p: p["type"] != "extra_forbidden")
+    text = _sentence(problems[0], model)
+    more = len(problems) - 1
+    return text if not more else f"{text} ({more} more to put right)"
+
+
+def _sentence(problem: Any, model: type[BaseModel]) -> str:
+    place = [str(part) for part in problem["loc"]]
+    where = ".".join(place)
+    if problem["type"] == "extra_forbidden":
+        allowed = _keys_at(model, place[:-1])
+        near = get_close_matches(place[-1], allowed, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}."
+        return f"Unknown key {where!r}; {hint}"
+    if problem["type"] == "missing":
+        hint = _NO_DEFAULT.get(place[-1])
+        return f"Missing key {where!r}" + (f": {hint}; it has no default." if hint else ".")
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{where}: use letters, digits, spaces, dots, hyphens and underscores (80 at most)."
+    message = problem["msg"].removeprefix("Value error, ").removesuffix(".")
+    return f"{where}: {message}." if where else f"{message}."
+
+
+def _keys_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:
+    """The keys that the model under `place` knows."""
+    for part in place:
+        field = model.model_fields.get(part)
+        if field is None:
+            return []
+        found = [t for t in _types_in(field.annotation) if issubclass(t, BaseModel)]
+        if not found:
+            return []
+        model = found[0]
+    return list(model.model_fields)
+
+
+def _types_in(annotation: Any) -> list[type]:
+    if isinstance(annotation, type):
+        return [annotation]
+    return [t for part in getattr(annotation, "__args__", ()) for t in _types_in(part)]

@@ -1,0 +1,276 @@
+"""The spec: one YAML file, read once into frozen models that reject unknown keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+
+from trellis.errors import PrivacyError, SpecError
+from trellis.planning.budget.shares import Shares
+from trellis.privacy.budget import Budget
+from trellis.privacy.neighbours import Neighbours
+from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.values import Exact, Name, SharesField
+from trellis.workflow.config.yaml_reader import read_yaml
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSpec(_Model):
+    """Where the confidential records are, and what a row means."""
+
+    source: str | None = None
+    area: str
+    cells: dict[Name, str] | None = None
+    count: str | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.cells is not None and self.count is not None:
+            raise ValueError("use cells (a wide table) or count (a long table), not both")
+        if self.cells is not None:
+            check_cells(self.cell_forms)
+        return self
+
+    @property
+    def cell_forms(self) -> dict[str, CellForm]:
+        """Each cell of a wide table as columns that are added or subtracted."""
+        return {name: parse_cell(name, text) for name, text in (self.cells or {}).items()}
+
+
+class CodeSpec(_Model):
+    """A column of codes; codes of digits are zero-padded to the width."""
+
+    column: str
+    width: int | None = Field(default=None, ge=1, le=200)
+
+
+class ParentChildSpec(_Model):
+    """A file with one row per area and its parent."""
+
+    source: str | None = None
+    child: str = "child"
+    parent: str = "parent"
+    width: int | None = Field(default=None, ge=1, le=200)
+
+
+class HierarchySpec(_Model):
+    """The public tree of areas, in one of three layouts."""
+
+    source: str | None = None
+    public: bool = False
+    code: CodeSpec | None = None
+    prefixes: dict[Name, int] | None = None
+    columns: tuple[Name, ...] | None = None
+    parent_child: ParentChildSpec | None = None
+    levels: tuple[Name, ...] | None = None
+    root: dict[Name, str] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file_name(cls, values: Any) -> Any:
+        """`parent_child: areas.csv` is short for the file with its usual columns."""
+        if isinstance(values, dict) and isinstance(values.get("parent_child"), str):
+            return {**values, "parent_child": {"source": values["parent_child"]}}
+        return values
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> Self:
+        layouts = [self.prefixes, self.columns, self.parent_child]
+        if sum(layout is not None for layout in layouts) != 1:
+            raise ValueError("give exactly one of prefixes (with code), columns, parent_child")
+        if self.prefixes is not None:
+            self._check_prefixes(self.prefixes)
+        elif self.code is not None:
+            raise ValueError("code goes with prefixes")
+        if self.columns is not None and len(set(self.columns)) != len(self.columns):
+            raise ValueError("columns names a column twice")
+        if self.levels is not None and self.parent_child is None:
+            raise ValueError("levels goes with parent_child; elsewhere the keys name the levels")
+        if self.parent_child is not None and self.source is not None:
+            raise ValueError("with parent_child, the file goes into parent_child")
+        if self.root is not None and (len(self.root) != 1 or not all(self.root.values())):
+            raise ValueError("root holds one level and its code, such as {nation: US}")
+        return self
+
+    def _check_prefixes(self, prefixes: dict[str, int]) -> None:
+        if self.code is None:
+            raise ValueError("prefixes need code: {column: ..}")
+        lengths = list(prefixes.values())
+        if not lengths or lengths[0] < 1 or sorted(set(lengths)) != lengths:
+            raise ValueError("prefixes must grow from level to level, such as {state: 2, county: 5}")
+        if self.code.width is not None and self.code.width != lengths[-1]:
+            raise ValueError(
+                f"the last prefix ({lengths[-1]}) must be the whole code (width {self.code.width})"
+            )
+
+    @property
+    def file(self) -> str | None:
+        return self.parent_child.source if self.parent_child else self.source
+
+    @property
+    def code_width(self) -> int | None:
+        """The width to which codes of digits are padded, in the records too."""
+        if self.parent_child is not None:
+            return self.parent_child.width
+        return self.code.width if self.code is not None else None
+
+
+class BudgetSpec(_Model):
+    """rho, or epsilon and delta, or epsilon alone."""
+
+    rho: Exact | None = None
+    epsilon: Exact | None = None
+    delta: Exact | None = None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        try:
+            self.value()
+        except PrivacyError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def value(self) -> Budget:
+        return Budget(self.rho, self.epsilon, self.delta)
+
+
+class LimitSpec(BudgetSpec):
+    """The most that may ever be spent on a data set."""
+
+    @model_validator(mode="after")
+    def _no_delta(self) -> Self:
+        if self.delta is not None:
+            raise ValueError("a limit is rho, or epsilon alone for Laplace noise")
+        return self
+
+
+class PrivacySpec(_Model):
+    """Who is protected, and how much may be learned. Five keys have no default."""
+
+    unit: Name
+    neighbours: Neighbours
+    max_contribution: int = Field(ge=1, le=1_000_000, strict=True)
+    mechanism: Literal["discrete_gaussian", "discrete_laplace"]
+    budget: BudgetSpec
+    shares: SharesField = Shares()
+
+    @model_validator(mode="after")
+    def _budget_fits(self) -> Self:
+        pure = self.budget.value().is_pure
+        if self.mechanism == "discrete_laplace" and not pure:
+            raise ValueError("discrete_laplace takes a budget of epsilon alone, without rho or delta")
+        if self.mechanism == "discrete_gaussian" and pure:
+            raise ValueError("discrete_gaussian takes a budget of rho, or of epsilon with delta")
+        return self
+
+
+class UnprotectedSpec(_Model):
+    """What is published exactly."""
+
+    totals: tuple[str, ...] = ()
+
+
+class EstimateSpec(_Model):
+    """How consistent estimates are made."""
+
+    method: Literal["gls_topdown", "topdown", "gls"] = "gls_topdown"
+
+
+class OutputSpec(_Model):
+    """What is written. Without `csv`, tables of up to a million rows are written as CSV too."""
+
+    confidence: Exact = Fraction(9, 10)
+    csv: bool | None = None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if not 0 < self.confidence < 1:
+            raise ValueError("confidence must lie strictly between 0 and 1, such as 9/10")
+        return self
+
+
+class LedgerSpec(_Model):
+    """Where spending is recorded, and how much is allowed in all."""
+
+    path: str = "ledger.sqlite"
+    limit: LimitSpec | None = None
+
+
+class Spec(_Model):
+    """A release, as its owner describes it."""
+
+    release: Name
+    kind: Literal["counts"]
+    dataset: Name
+    data: DataSpec
+    hierarchy: HierarchySpec
+    privacy: PrivacySpec
+    unprotected: UnprotectedSpec = UnprotectedSpec()
+    estimate: EstimateSpec = EstimateSpec()
+    output: OutputSpec = OutputSpec()
+    ledger: LedgerSpec = LedgerSpec()
+
+    _folder: Path = PrivateAttr(default=Path())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a YAML file; relative paths in it are taken from its folder."""
+        path = Path(path)
+        content = read_yaml(path)
+        try:
+            return cls.parse(content, folder=path.parent)
+        except SpecError as error:
+            raise SpecError(f"{path}: {error}") from None
+
+    @classmethod
+    def parse(cls, content: Mapping[str, Any], folder: str | Path = ".") -> Self:
+        """Validate a mapping such as a YAML file holds."""
+        try:
+            spec = cls.model_validate(dict(content))
+        except ValidationError as error:
+            raise SpecError(one_line(error, cls)) from None
+        spec._folder = Path(folder)
+        spec._check_areas_are_public()
+        return spec
+
+    def _check_areas_are_public(self) -> None:
+        records, areas = self.data.source, self.hierarchy.file
+        if records is None or areas is None or self.hierarchy.public:
+            return
+        if self.resolve(records).resolve() == self.resolve(areas).resolve():
+            raise SpecError(
+                "The hierarchy comes from the confidential file: if the list of areas is public, "
+                "say so with hierarchy: {public: true}; otherwise name a public file."
+            )
+
+    def resolve(self, path: str) -> Path:
+        """A path in the spec, taken from the spec's folder."""
+        return self._folder / path
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.resolve(self.ledger.path)
+
+    @property
+    def default_run_folder(self) -> Path:
+        return self._folder / "runs" / self.release
+
+    def public(self) -> dict[str, Any]:
+        """The spec without places and credentials, as kept in the run folder."""
+        return self.model_dump(
+            mode="json",
+            exclude_none=True,
+            exclude={
+                "data": {"source"},
+                "hierarchy": {"source": True, "parent_child": {"source"}},
+                "ledger": True,
+            },
+        )

@@ -1,0 +1,73 @@
+"""Kinds of values in a spec: exact fractions and safe names."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import InstanceOf, BeforeValidator, PlainSerializer, StringConstraints
+
+from trellis.planning.budget.shares import Shares
+
+MOST_DIGITS = 60
+
+
+def to_fraction(value: Any) -> Fraction:
+    """An exact fraction from 3, 0.25, 1e-10, 1/15 or their text."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        raise ValueError("a number such as 1, 0.25, 1e-10 or 1/15 is needed")
+    text = str(value).strip()
+    number = _parse(text) if len(text) <= MOST_DIGITS else None
+    if number is None:
+        raise ValueError(f"{text[:MOST_DIGITS]!r} is not a number such as 1, 0.25, 1e-10 or 1/15")
+    return number
+
+
+def _parse(text: str) -> Fraction | None:
+    try:
+        # The exponent is checked first: Fraction("1e999999999") would fill the memory.
+        if abs(int(text.lower().partition("e")[2] or 0)) > 100:
+            return None
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+Exact = Annotated[
+    Fraction, BeforeValidator(to_fraction), PlainSerializer(str, return_type=str)
+]
+"""A fraction that is never rounded, written as text."""
+
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")
+]
+"""A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
+
+
+def to_shares(value: Any) -> Shares:
+    """Shares from `uniform`, a mapping of fractions, or `{weights: mapping}`."""
+    if isinstance(value, Shares):
+        return value
+    if value == "uniform":
+        return Shares()
+    are_weights = isinstance(value, dict) and list(value) == ["weights"]
+    values = value["weights"] if are_weights else value
+    if not isinstance(values, dict) or not values:
+        raise ValueError("write uniform, {level: fraction, ..} or {weights: {level: number, ..}}")
+    return Shares({str(k): to_fraction(v) for k, v in values.items()}, are_weights)
+
+
+def _write_shares(shares: Shares) -> Any:
+    if shares.values is None:
+        return "uniform"
+    values = {level: str(value) for level, value in shares.values.items()}
+    return {"weights": values} if shares.are_weights else values
+
+
+SharesField = Annotated[
+    InstanceOf[Shares], BeforeValidator(to_shares), PlainSerializer(_write_shares)
+]
+"""Shares by level, as written in a spec."""

@@ -1,0 +1,23 @@
+"""How stages tell that they are under way. Nothing here depends on confidential values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Told when a stage begins; the block ends when the stage does."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]: ...
+
+
+class Silent:
+    """Says nothing."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        del name
+        yield

@@ -1,0 +1,115 @@
+"""Everything after measuring, from the run folder alone: estimate, release, list.
+
+This module cannot import true counts; a contract of the import linter proves it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import pyarrow as pa
+import yaml
+
+from trellis.errors import RunFolderError
+from trellis.estimate.methods import METHODS, estimate
+from trellis.model.estimates import Estimates
+from trellis.model.plan import Plan
+from trellis.planning.expected_error import with_expected_errors
+from trellis.release.manifest import manifest
+from trellis.release.privacy_record import privacy_record
+from trellis.release.reading_guide import reading_guide
+from trellis.release.tables import write_tables
+from trellis.storage.atomic import new_folder, remove_partials, write_json
+from trellis.storage.estimates import read_estimates, write_estimates
+from trellis.storage.measurements import read_measurements
+from trellis.storage.parquet import read_table
+from trellis.workflow.progress import Progress
+from trellis.workflow.run_folder import RunFolder, spec_hash
+
+
+class Release:
+    """A finished run: tables by level, and the plan with its guarantee."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.path = folder.path
+        self.plan: Plan = folder.plan()
+        self._tables = folder.release
+
+    def table(self, level: str) -> pa.Table:
+        """Columns geocode, level, attributes, count, std_error, lower, upper."""
+        if level not in self.plan.levels:
+            raise RunFolderError(
+                f"This release has no level {level!r}; it has {', '.join(self.plan.levels)}."
+            )
+        return read_table(self._tables / f"{level}.parquet")
+
+    def __repr__(self) -> str:
+        return f"Release({self.plan.release!r}, levels {', '.join(self.plan.levels)})"
+
+
+def finish(folder: RunFolder, progress: Progress) -> Release:
+    """Bring a measured run folder to the state `finished`; what is there is kept."""
+    if folder.is_finished:
+        return Release(folder)
+    if not folder.is_measured:
+        raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
+    plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
+    seconds: dict[str, float] = {}
+    if folder.estimates.is_dir():
+        estimates = read_estimates(folder.estimates, hierarchy, plan.schema)
+    else:
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            measurements = read_measurements(folder.measurements, plan, hierarchy)
+            estimates = estimate(measurements, identity.tie_seed)
+            remove_partials(folder.estimates)
+            with new_folder(folder.estimates) as partial:
+                write_estimates(partial, estimates)
+    if not folder.release.is_dir():
+        with progress.stage("release"), _timed(seconds, "release"):
+            _write_release(folder, plan, estimates, identity.csv)
+    write_json(folder.privacy, privacy_record(plan))
+    write_json(
+        folder.manifest,
+        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
+    )
+    return Release(folder)
+
+
+def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:
+    """Estimate the same measurements by another method, into a folder of its own."""
+    folder.require_started()
+    if not folder.is_measured:
+        raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
+    if method not in METHODS:
+        raise RunFolderError(f"No method {method!r}; there are {', '.join(METHODS)}.")
+    target = RunFolder(out)
+    if target.is_started:
+        raise RunFolderError(f"{out} holds a run already. Choose another folder.")
+    spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
+    spec["estimate"] = {"method": method}
+    hierarchy = folder.hierarchy()
+    plan = replace(folder.plan(), method=method, expected_errors=None)
+    identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
+    target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy)
+    with new_folder(target.measurements) as partial:
+        shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
+    return finish(target, progress)
+
+
+def _write_release(folder: RunFolder, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
+    remove_partials(folder.release)
+    with new_folder(folder.release) as partial:
+        write_tables(partial, plan, estimates, csv)
+        (partial / "README.md").write_text(reading_guide(plan), encoding="utf-8")
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    begin = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - begin

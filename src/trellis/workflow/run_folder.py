@@ -1,0 +1,129 @@
+"""A run folder: the public record of one release. Everything in it may be published.
+
+    spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
+    measurements/                                          noise has been spent
+    estimates/  release/                                   made from the measurements alone
+    privacy.json  manifest.json                            the manifest comes last: finished
+
+A stage that is there is complete: its folder appears under its name only when all is written.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from trellis.errors import RunFolderError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import Plan
+from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
+from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
+from trellis.storage.plans import plan_to_json, read_plan
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """Which run this is. The seed breaks ties of rounding; it is public and made no noise."""
+
+    run_id: str
+    tie_seed: int
+    spec_sha256: str
+    csv: bool | None
+
+    @classmethod
+    def new(cls, public_spec: Mapping[str, Any]) -> Self:
+        csv = public_spec.get("output", {}).get("csv")
+        return cls(secrets.token_hex(16), secrets.randbits(63), spec_hash(public_spec), csv)
+
+
+def spec_hash(public_spec: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(public_spec, sort_keys=True).encode()).hexdigest()
+
+
+class RunFolder:
+    """Paths and state of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.spec = path / "spec.yaml"
+        self.identity_file = path / "run.json"
+        self.plan_file = path / "plan.json"
+        self.hierarchy_file = path / "hierarchy.parquet"
+        self.measurements = path / "measurements"
+        self.estimates = path / "estimates"
+        self.release = path / "release"
+        self.privacy = path / "privacy.json"
+        self.manifest = path / "manifest.json"
+
+    # -- state ----------------------------------------------------------------------------------
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a run lives here; a folder that holds anything else is refused."""
+        if self.identity_file.exists():
+            return True
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise RunFolderError(
+                f"{self.path} exists and is not a run folder. Choose another with --out."
+            )
+        return False
+
+    @property
+    def is_measured(self) -> bool:
+        return self.measurements.is_dir()
+
+    @property
+    def is_finished(self) -> bool:
+        return self.manifest.exists()
+
+    def require_started(self) -> None:
+        if not self.path.is_dir() or not self.is_started:
+            raise RunFolderError(f"{self.path} is not a run folder: it has no run.json.")
+
+    # -- beginning ------------------------------------------------------------------------------
+
+    def start(
+        self,
+        identity: RunIdentity,
+        public_spec: Mapping[str, Any],
+        plan: Plan,
+        hierarchy: Hierarchy,
+    ) -> None:
+        """Make the folder with all that is known before measuring."""
+        remove_partials(self.path)
+        with new_folder(self.path) as partial:
+            inside = RunFolder(partial)
+            text = yaml.safe_dump(dict(public_spec), sort_keys=False, allow_unicode=True)
+            inside.spec.write_text(text, encoding="utf-8")
+            write_json(inside.identity_file, asdict(identity))
+            write_json(inside.plan_file, plan_to_json(plan))
+            write_hierarchy(inside.hierarchy_file, hierarchy)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def identity(self) -> RunIdentity:
+        content = read_json(self.identity_file)
+        try:
+            return RunIdentity(**content)
+        except TypeError:
+            raise RunFolderError(f"{self.identity_file} is damaged.") from None
+
+    def plan(self) -> Plan:
+        return read_plan(self.plan_file)
+
+    def hierarchy(self) -> Hierarchy:
+        return read_hierarchy(self.hierarchy_file)
+
+    def files(self) -> Iterator[Path]:
+        """All files but the manifest itself; hidden leftovers do not count."""
+        for path in self.path.rglob("*"):
+            hidden = any(part.startswith(".") for part in path.relative_to(self.path).parts)
+            if path.is_file() and path != self.manifest and not hidden:
+                yield path
