@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis.workflow.api import check, plan, run
+    from trellis.workflow.api import plan, run
+    from trellis.workflow.check import check
     from trellis.workflow.config import Spec
     from trellis.workflow.public_half import Release
 
@@ -24,7 +25,7 @@ __all__ = ["Release", "Spec", "check", "plan", "run"]
 _HOME = {
     "Release": "trellis.workflow.public_half",
     "Spec": "trellis.workflow.config",
-    "check": "trellis.workflow.api",
+    "check": "trellis.workflow.check",
     "plan": "trellis.workflow.api",
     "run": "trellis.workflow.api",
 }

@@ -20,7 +20,7 @@ from strategies import Family, families, whole_families
 from trellis.errors import StructureError
 from trellis.estimate import project_l2, project_l2_families
 from trellis.numerics.ties import GOLDEN_STEP, kth_least, mix, priority, tie_key
-from trellis.numerics.weighted_projection import project_weighted
+from trellis.numerics.weighted_projection import _buy_up_to, _cost, project_weighted
 
 SEEDS = st.integers(0, 2**64 - 1)
 
@@ -135,6 +135,17 @@ def test_any_floats_are_optimal_to_rounding(children, total):
     assert objective(y, x, weights) <= best * (1 + Fraction(1, 10**14))
 
 
+@given(
+    st.lists(st.tuples(st.floats(-100, 100), st.floats(1e-3, 1e3)), min_size=1, max_size=6),
+    st.integers(1, 100),
+)
+def test_a_limit_at_the_cost_of_a_unit_buys_just_that_unit(children, unit):
+    # Rounding in x + limit / 2w may miss the unit or take one more.
+    for x, weight in children:
+        limit, y = _cost(x, weight, unit), np.empty(1, dtype=np.int64)
+        assert _buy_up_to(limit, np.array([x]), np.array([weight]), y) == unit
+
+
 @given(family=families(), order=st.randoms(use_true_random=False))
 def test_relabelling_permutes_the_answer_up_to_ties(family: Family, order):
     y = project_l2(floats(family.x), family.total, floats(family.weights))
@@ -177,6 +188,7 @@ def test_unknown_children_take_what_the_others_leave():
     assert project_l2([30, 99], 20, [1, 0]).tolist() == [20, 0]
     assert sorted(project_l2([4, 0, 0], 9, [1, 0, 0])[1:].tolist()) == [2, 3]
     assert project_l2([4, 6, 0], 12, [1, 0, 0]).tolist() == [4, 7, 1]
+    assert project_l2([3.4, 50, 8], 20, [1e-100, 0, 1e100]).tolist() == [3, 9, 8]
 
 
 @given(family=families())

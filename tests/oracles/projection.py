@@ -38,15 +38,13 @@ def objective(y: Sequence[int], x: Sequence, weights: Sequence | None = None) ->
 def least_objective(x: Sequence, total: int, weights: Sequence | None = None) -> Fraction:
     """The minimum over all ways to share `total`, one child after the other; no convexity used."""
     weights = [1] * len(x) if weights is None else weights
-    best: dict[int, Fraction] = {0: Fraction(0)}
+    best = [Fraction(0)] + [Fraction(10**30)] * total  # nothing is shared out yet
     for value, weight in zip(x, weights, strict=True):
         cost = [Fraction(weight) * (k - Fraction(value)) ** 2 for k in range(total + 1)]
-        best = {
-            reached: min(
-                best[reached - k] + cost[k] for k in range(reached + 1) if reached - k in best
-            )
+        best = [
+            min(best[reached - k] + cost[k] for k in range(reached + 1))
             for reached in range(total + 1)
-        }
+        ]
     return best[total]
 
 

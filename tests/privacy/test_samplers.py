@@ -18,6 +18,7 @@ from oracles.samplers import (
     gaussian,
     laplace,
     sample_by_inversion,
+    weights,
 )
 from seeded_bits import ScriptedBits, SeededBits
 from trellis.privacy import table_sampler, thresholds
@@ -97,6 +98,27 @@ def test_floor_of_exp(exponent, bits):
             mp.floor(mp.ldexp(mp.exp(-mp.mpf(exponent.numerator) / exponent.denominator), bits))
         )
     assert floor_of_exp(exponent, bits) == exact
+
+
+@given(exponent=st.fractions(0, 200), precision=st.integers(2, 250))
+def test_bounds_of_exp_hold_and_are_close(exponent, precision):
+    lower, upper = thresholds._exp_bounds(exponent, precision)
+    with mp.workprec(1000):
+        scaled = mp.ldexp(mp.exp(-mp.mpf(exponent.numerator) / exponent.denominator), precision)
+        assert lower <= scaled <= upper <= lower + 2
+
+
+@given(decay=decays, sides=st.sampled_from([1, 2]), precision=st.integers(8, 40))
+@settings(max_examples=60, deadline=None)
+def test_bounds_of_partial_sums_hold(decay, sides, precision):
+    """At so little precision, what follows the last term is worth many units."""
+    lower, upper, rest = thresholds._partial_sums(decay, sides, precision)
+    with mp.workprec(400):
+        true = [mp.ldexp(w, precision) for w in weights(decay)]
+        sums = true[0] + sides * (np.cumsum(true) - true[0])
+        for low, high, exact in zip(lower, upper, sums, strict=False):
+            assert low <= exact <= high
+        assert sums[-1] - sums[len(lower) - 1] <= rest
 
 
 # The table sampler against its twin, word for word
@@ -228,6 +250,23 @@ def test_acceptance_reads_further_words():
     }.items():
         drawn = accepted_proposals(law, 1, ScriptedBits([first, second, *words]))
         assert drawn.tolist() == kept
+
+
+@pytest.mark.parametrize("decay", [gaussian(10**12), gaussian(2**100), laplace(10**9)], ids=str)
+def test_floats_decide_only_what_is_certain(decay, monkeypatch):
+    """Acceptance words 2^-38 from the edge: the kernel is on its own, and right."""
+    width = block_width(decay)
+    law = block_law(decay, width)
+    monkeypatch.setattr(type(law), "settle", None)
+    ends = law.table.thresholds.tolist()
+    for block in (0, 1, 50, 1000, len(ends) // 2):
+        for offset in (1, width // 3, width - 1):
+            magnitude = block * width + offset
+            edge = floor_of_exp(decay.exponent(magnitude) - decay.exponent(block * width), 64)
+            for third, kept in [(edge - 2**26, [magnitude]), (edge + 2**26, [])]:
+                words = [2 * (ends[block] - 1), offset, third]
+                if third < 2**64:
+                    assert accepted_proposals(law, 1, ScriptedBits(words)).tolist() == kept
 
 
 def test_a_negative_zero_is_rejected_on_both_paths():

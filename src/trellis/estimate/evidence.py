@@ -37,6 +37,4 @@ class Evidence:
             variances.append(variance)
         total = measurements.answer(hierarchy.level_names[0], TOTAL)
         known = total is not None and plan.cell_query != TOTAL
-        return cls(
-            tuple(cells), tuple(variances), int(total[0][0, 0]) if known and total else None
-        )
+        return cls(tuple(cells), tuple(variances), int(total[0][0, 0]) if known and total else None)

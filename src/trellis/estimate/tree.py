@@ -55,4 +55,4 @@ def _measurements(
                 f"A value of level {name!r} is NaN or infinite though its area is measured. "
                 "Give the area an infinite variance if it is not."
             )
-    return [values.astype(np.float64) for values in levels]
+    return [values.astype(np.float64, copy=False) for values in levels]

@@ -31,9 +31,7 @@ def paths_from_parents(
     return [path for area, path in paths.items() if area not in inner]
 
 
-def _trace(
-    area: str, parent_of: dict[str, str | None], paths: dict[str, tuple[str, ...]]
-) -> None:
+def _trace(area: str, parent_of: dict[str, str | None], paths: dict[str, tuple[str, ...]]) -> None:
     """Fill in the paths of an area and of all above it."""
     pending: list[str] = []
     on_the_way: set[str] = set()

@@ -32,9 +32,7 @@ def measure_counts(
     return Measurements(plan, hierarchy, tuple(noisy))
 
 
-def exact_answers(
-    plan: Plan, hierarchy: Hierarchy, counts: TrueCounts
-) -> list[NDArray[np.int64]]:
+def exact_answers(plan: Plan, hierarchy: Hierarchy, counts: TrueCounts) -> list[NDArray[np.int64]]:
     """True answers to the planned queries, in their order: everything that is measured."""
     if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
         raise StructureError("The counts belong to another hierarchy or schema.")

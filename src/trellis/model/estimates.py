@@ -34,7 +34,9 @@ class Estimates:
         if (self.centre is None) != (self.std_error is None):
             raise StructureError("Centre and standard error come together.")
         for arrays in filter(None, (self.counts, self.centre, self.std_error)):
-            if [a.shape for a in arrays] != [(n, self.schema.n_cells) for n in self.hierarchy.sizes]:
+            if [a.shape for a in arrays] != [
+                (n, self.schema.n_cells) for n in self.hierarchy.sizes
+            ]:
                 raise StructureError("Estimates need one row per area and one column per cell.")
             if not all(np.isfinite(a).all() for a in arrays):
                 raise StructureError("Estimates must be finite numbers.")

@@ -70,3 +70,9 @@ def zcdp_epsilon(rho: Fraction | float, delta: float) -> float:
     Reference: Bun and Steinke, TCC 2016, arXiv:1605.02065.
     """
     return float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))
+
+
+def round_up(value: float, digits: int = 4) -> str:
+    """A bound as people read it: never smaller than it is."""
+    scaled = math.ceil(Fraction(value) * 10**digits)
+    return f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}d}"

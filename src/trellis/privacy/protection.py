@@ -47,12 +47,16 @@ class Protection:
     def in_words(self) -> str:
         """One sentence for people."""
         count = self.max_contribution
-        records = f"the one record of a {self.unit}" if count == 1 else (
-            f"all records (at most {count}) of a {self.unit}"
+        records = (
+            f"the one record of a {self.unit}"
+            if count == 1
+            else (f"all records (at most {count}) of a {self.unit}")
         )
         if self.neighbours is Neighbours.ADD_REMOVE:
             return f"Protected is the presence of {records}: whether in the data or not."
-        where = "" if self.within is None else (
-            f", as long as they stay inside the same area of level {self.within!r}"
+        where = (
+            ""
+            if self.within is None
+            else (f", as long as they stay inside the same area of level {self.within!r}")
         )
         return f"Protected is the content of {records}: any values against any others{where}."

@@ -65,7 +65,7 @@ def _is_below_exp(word: int, exponent: Fraction, bits: RandomBits) -> bool:
     """Whether a uniform number that starts with `word` is below exp(-exponent)."""
     u, precision = word, 64
     while u == (floor := floor_of_exp(exponent, precision)):
-        u = u << 64 | int(bits.words(1)[0])
+        u = (u << 64) | int(bits.words(1)[0])
         precision += 64
     return u < floor
 

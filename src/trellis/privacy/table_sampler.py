@@ -62,7 +62,7 @@ class ThresholdTable:
             k = bisect_left(thresholds, u)
             if u != thresholds[k]:
                 return k
-            u = u << 64 | int(bits.words(1)[0])
+            u = (u << 64) | int(bits.words(1)[0])
             precision += 64
 
 

@@ -81,12 +81,12 @@ def _partial_sums(decay: Decay, sides: int, precision: int) -> tuple[list[int], 
     lower_weight = upper_weight = sides * one
     lower_sums, upper_sums = [one], [one]
     while True:
-        lower_weight = lower_weight * lower_ratio >> precision
-        upper_weight = upper_weight * upper_ratio + up >> precision
+        lower_weight = (lower_weight * lower_ratio) >> precision
+        upper_weight = (upper_weight * upper_ratio + up) >> precision
         lower_sums.append(lower_sums[-1] + lower_weight)
         upper_sums.append(upper_sums[-1] + upper_weight)
-        lower_ratio = lower_ratio * lower_slope >> precision
-        upper_ratio = upper_ratio * upper_slope + up >> precision
+        lower_ratio = (lower_ratio * lower_slope) >> precision
+        upper_ratio = (upper_ratio * upper_slope + up) >> precision
         if not lower_weight:
             return lower_sums, upper_sums, -(-upper_weight * upper_ratio // (one - upper_ratio))
 
@@ -103,20 +103,20 @@ def _exp_bounds(exponent: Fraction, precision: int) -> tuple[int, int]:
     extra = halvings + 8
     shift = precision + extra
     one, up = 1 << shift, (1 << shift) - 1
-    lower_step = (exponent.numerator << shift - halvings) // exponent.denominator
+    lower_step = (exponent.numerator << (shift - halvings)) // exponent.denominator
     upper_step = lower_step + 1 if exponent else 0
 
     lower = lower_term = upper = upper_term = one
     n = 0
     while lower_term:
         n += 1
-        lower_term = (lower_term * lower_step >> shift) // n
-        upper_term = -(-(upper_term * upper_step + up >> shift) // n)
+        lower_term = ((lower_term * lower_step) >> shift) // n
+        upper_term = -(-((upper_term * upper_step + up) >> shift) // n)
         lower += lower_term
         upper += upper_term
     upper += upper_term
 
     lower, upper = (one << shift) // upper, -(-(one << shift) // lower)
     for _ in range(halvings):
-        lower, upper = lower * lower >> shift, upper * upper + up >> shift
-    return lower >> extra, -(-upper >> extra)
+        lower, upper = (lower * lower) >> shift, (upper * upper + up) >> shift
+    return lower >> extra, -((-upper) >> extra)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from trellis.model.plan import Plan
+from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
 from trellis.storage.plans import noise_to_json
 
@@ -56,7 +57,7 @@ def guarantee_in_words(plan: Plan) -> list[str]:
         epsilon = guarantee.epsilon(float(delta))
         sentences.append(
             f"The release satisfies zero-concentrated differential privacy with rho = "
-            f"{guarantee.rho}, and hence ({epsilon:.4f}, {delta})-differential privacy."
+            f"{guarantee.rho}, and hence ({round_up(epsilon)}, {delta})-differential privacy."
         )
     sentences += _unprotected(plan)
     sentences.append(

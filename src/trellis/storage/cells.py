@@ -12,9 +12,7 @@ def cell_columns(schema: Schema, n_areas: int) -> dict[str, pa.Array]:
     """One column per attribute, for areas x cells with the cells fastest."""
     positions = np.unravel_index(np.arange(schema.n_cells), schema.shape)
     columns = {}
-    for name, categories, position in zip(
-        schema.names, schema.categories, positions, strict=True
-    ):
+    for name, categories, position in zip(schema.names, schema.categories, positions, strict=True):
         indices = pa.array(np.tile(position.astype(np.int32), n_areas))
         columns[name] = pa.DictionaryArray.from_arrays(indices, pa.array(categories, pa.string()))
     return columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ def read_hierarchy(path: Path) -> Hierarchy:
     level = table["level"].to_numpy()
     bounds = np.searchsorted(level, np.arange(len(names) + 1))
     codes, starts, passing = [], [], []
-    for index, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for index, (begin, end) in enumerate(pairwise(bounds)):
         part = table.slice(begin, end - begin)
         codes.append(codes_from_arrow(part["code"]))
         passing.append(part["passes_through"].to_numpy().astype(np.bool_))
@@ -46,8 +47,8 @@ def hierarchy_digest(hierarchy: Hierarchy) -> str:
         for buffer in codes.buffers()[1:]:
             digest.update(buffer if buffer is not None else b"")
         if level < hierarchy.leaf_level:
-            digest.update(np.ascontiguousarray(hierarchy.child_start[level], dtype="<i8"))
-        digest.update(np.packbits(hierarchy.passes_through[level]))
+            digest.update(hierarchy.child_start[level].astype("<i8").tobytes())
+        digest.update(np.packbits(hierarchy.passes_through[level]).tobytes())
     return digest.hexdigest()
 
 

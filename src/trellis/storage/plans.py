@@ -58,9 +58,7 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         levels=tuple(level["level"] for level in content["levels"]),
         sizes=tuple(level["areas"] for level in content["levels"]),
         schema=Schema(content["schema"]),
-        protection=Protection(
-            **{**protection, "neighbours": Neighbours(protection["neighbours"])}
-        ),
+        protection=Protection(**{**protection, "neighbours": Neighbours(protection["neighbours"])}),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
         queries=tuple(_query_from_json(query) for query in content["queries"]),
         unprotected_totals=tuple(content["unprotected_totals"]),

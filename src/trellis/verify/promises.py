@@ -131,7 +131,7 @@ def _names_cells(run: RunFiles, table: pa.Table, n_areas: int) -> bool:
 
 
 def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction, str]:
-    """rho of Gaussian noise, or epsilon of Laplace noise, for the plan's neighbours."""
+    """Rho of Gaussian noise, or epsilon of Laplace noise, for the plan's neighbours."""
     cells_moved = {"add_remove": 1, "replace": 2}[plan["protection"]["neighbours"]]
     m = plan["protection"]["max_contribution"]
     cost, kind = Fraction(0), "rho"

@@ -130,8 +130,7 @@ def csv(run: RunFiles) -> Iterator[str]:
         if not path.exists():
             continue
         table = run.released(level.name)
-        text = pa.string()
-        as_text = {name: text for name in table.column_names}
+        as_text = dict.fromkeys(table.column_names, pa.string())
         try:
             written = pa_csv.read_csv(
                 path, convert_options=pa_csv.ConvertOptions(column_types=as_text)

@@ -8,10 +8,9 @@ from typing import Any
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
 from trellis.planning.expected_error import with_expected_errors
-from trellis.privacy.ledger import Ledger
-from trellis.workflow.confidential_half import limit_of, measure_into, read_counts
+from trellis.workflow.confidential_half import measure_into
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import prepare, resolve_source
+from trellis.workflow.prepare import Prepared, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
@@ -21,15 +20,6 @@ def plan(spec: Spec, *, hierarchy: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
     prepared = prepare(spec, hierarchy)
     return with_expected_errors(prepared.plan, prepared.hierarchy)
-
-
-def check(spec: Spec, *, data: Any = None, hierarchy: Any = None) -> Plan:
-    """Everything that `run` would refuse is refused here; nothing is written or spent."""
-    prepared = prepare(spec, hierarchy)
-    read_counts(prepared, resolve_source(spec, spec.data.source, data, "data.source"))
-    ledger = Ledger(spec.ledger_path)
-    ledger.check(spec.dataset, "", prepared.plan.privacy, limit=limit_of(spec))
-    return prepared.plan
 
 
 def measure(
@@ -58,7 +48,7 @@ def measure(
         expected = with_expected_errors(prepared.plan, prepared.hierarchy)
     measure_into(
         folder,
-        type(prepared)(spec, prepared.hierarchy, expected),
+        Prepared(spec, prepared.hierarchy, expected),
         data,
         new_edition=new_edition,
         progress=progress,

@@ -64,9 +64,7 @@ def measure_into(
     if not resumed:
         folder.start(identity, spec.public(), plan, prepared.hierarchy)
     try:
-        ledger.charge(
-            spec.dataset, identity.run_id, plan.release, plan.privacy, print_, **spending
-        )
+        ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, print_, **spending)
     except LedgerError:
         if not resumed:
             shutil.rmtree(folder.path)

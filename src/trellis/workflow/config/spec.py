@@ -105,7 +105,7 @@ class HierarchySpec(_Model):
             raise ValueError("prefixes need code: {column: ..}")
         lengths = list(prefixes.values())
         if not lengths or lengths[0] < 1 or sorted(set(lengths)) != lengths:
-            raise ValueError("prefixes must grow from level to level, such as {state: 2, county: 5}")
+            raise ValueError("prefixes must grow from level to level: {state: 2, county: 5}")
         if self.code.width is not None and self.code.width != lengths[-1]:
             raise ValueError(
                 f"the last prefix ({lengths[-1]}) must be the whole code (width {self.code.width})"
@@ -166,7 +166,7 @@ class PrivacySpec(_Model):
     def _budget_fits(self) -> Self:
         pure = self.budget.value().is_pure
         if self.mechanism == "discrete_laplace" and not pure:
-            raise ValueError("discrete_laplace takes a budget of epsilon alone, without rho or delta")
+            raise ValueError("discrete_laplace takes a budget of epsilon alone")
         if self.mechanism == "discrete_gaussian" and pure:
             raise ValueError("discrete_gaussian takes a budget of rho, or of epsilon with delta")
         return self

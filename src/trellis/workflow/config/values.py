@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import InstanceOf, BeforeValidator, PlainSerializer, StringConstraints
+from pydantic import BeforeValidator, InstanceOf, PlainSerializer, StringConstraints
 
 from trellis.planning.budget.shares import Shares
 
@@ -36,14 +36,10 @@ def _parse(text: str) -> Fraction | None:
         return None
 
 
-Exact = Annotated[
-    Fraction, BeforeValidator(to_fraction), PlainSerializer(str, return_type=str)
-]
+Exact = Annotated[Fraction, BeforeValidator(to_fraction), PlainSerializer(str, return_type=str)]
 """A fraction that is never rounded, written as text."""
 
-Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")
-]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")]
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
 
 

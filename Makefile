@@ -1,0 +1,54 @@
+# make demo   set up and run a complete release of a made-up state
+# make test   set up and run linters, type checker, import contracts and tests
+# make slow   statistical tests; make bench   comparisons with peers; make docs   generated pages
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint slow bench docs clean
+
+demo: $(STAMPS)/base
+	$(BIN)/trellis demo
+
+test: lint
+	$(BIN)/pytest
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+slow: $(STAMPS)/dev
+	$(BIN)/pytest -m slow
+
+bench: $(STAMPS)/bench
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMPS)/dev
+	$(BIN)/python -m docs.reproductions
+
+clean:
+	rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+
+$(STAMPS)/venv:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trellis needs Python 3.11 or newer; name one with make PYTHON=..")'
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/base: $(STAMPS)/venv requirements/base.txt requirements/build.txt pyproject.toml
+	$(PIP) -r requirements/base.txt -r requirements/build.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(STAMPS)/dev: $(STAMPS)/base requirements/dev.txt
+	$(PIP) -r requirements/dev.txt
+	touch $@
+
+$(STAMPS)/bench: $(STAMPS)/dev requirements/bench.txt
+	$(PIP) -r requirements/bench.txt
+	touch $@

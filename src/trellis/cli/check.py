@@ -1,0 +1,21 @@
+"""`trellis check`: everything that can be wrong, found before anything is spent."""
+
+from __future__ import annotations
+
+import typer
+
+from trellis.cli.terminal import Quiet, SpecPath
+
+NAME = "check"
+
+
+def command(ctx: typer.Context, spec: SpecPath, quiet: Quiet = False) -> None:
+    """Find everything that is wrong with a release; nothing is spent or written."""
+    from trellis.workflow.check import check
+    from trellis.workflow.config import Spec
+
+    plan = check(Spec.load(spec))
+    ctx.obj.hushed(quiet).say(
+        f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.sizes[-1]:,} areas on "
+        "the last. Nothing was spent."
+    )

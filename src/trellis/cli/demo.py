@@ -1,0 +1,62 @@
+"""`trellis demo`: a complete release of a generated state, in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trellis.cli.run import release_into
+from trellis.cli.terminal import Quiet, Terminal
+
+NAME = "demo"
+
+
+def command(
+    ctx: typer.Context,
+    out: Annotated[Path, typer.Option("--out", help="Where to put it.")] = Path("trellis-demo"),
+    quiet: Quiet = False,
+) -> None:
+    """Make up a state of about 50,000 blocks and release it; spec and data stay to be edited."""
+    from trellis.workflow.demo import write_demo
+
+    terminal = ctx.obj.hushed(quiet)
+    spec = out / "spec.yaml"
+    if spec.exists():
+        terminal.say(f"{spec} is there already and is used as it is.")
+    else:
+        with terminal.stage("make up people and areas"):
+            write_demo(out)
+    _tell(terminal, spec, release_into(terminal, spec, None, new_edition=False))
+
+
+def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
+    from trellis.cli.show_plan import show_plan
+    from trellis.workflow.public_half import Release
+    from trellis.workflow.run_folder import RunFolder
+
+    if terminal.quiet:
+        return
+    release = Release(RunFolder(folder))
+    show_plan(terminal, release.plan)
+    counties = release.table("county").slice(0, 5).to_pylist()
+    columns = ["county", "published", "std error", "lower", "upper"]
+    keys = ["geocode", "count", "std_error", "lower", "upper"]
+    rows = [[_number(county[key]) for key in keys] for county in counties]
+    terminal.table("The first counties", columns, rows)
+    terminal.say("\nOpen next:")
+    terminal.say(
+        f"  {folder / 'release'}        tables per level, and README.md on how to read them"
+    )
+    terminal.say(f"  {folder / 'privacy.json'}   what is protected, and how well")
+    terminal.say(f"  {spec}                      the spec: edit it, for example the shares")
+    terminal.say("Try next:")
+    terminal.say(f"  trellis verify {folder}     check every promise independently")
+    terminal.say(f"  trellis plan {spec}         see shares, noise and errors before spending")
+    terminal.say(f"  trellis run {spec} --out runs/second     a second release, charged again")
+    terminal.say(f"  trellis ledger demo-state --ledger {spec.parent / 'ledger.sqlite'}")
+
+
+def _number(value: object) -> str:
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

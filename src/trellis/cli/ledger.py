@@ -1,0 +1,80 @@
+"""`trellis ledger`: what has been spent on a data set."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trellis.cli.terminal import Terminal
+from trellis.errors import LedgerError, PrivacyError
+from trellis.privacy.budget import Budget
+from trellis.privacy.ledger import Ledger, joint_neighbours, spent, total_pure_epsilon, total_rho
+
+NAME = "ledger"
+
+
+def command(
+    ctx: typer.Context,
+    dataset: Annotated[
+        str | None, typer.Argument(metavar="DATASET", help="The spec's dataset id.")
+    ] = None,
+    path: Annotated[Path, typer.Option("--ledger", help="The ledger file.")] = Path(
+        "ledger.sqlite"
+    ),
+    set_limit: Annotated[
+        str | None, typer.Option("--set-limit", help="Such as rho=4 or epsilon=2.")
+    ] = None,
+) -> None:
+    """Show what has been spent on a data set so far, and what may be."""
+    terminal, ledger = ctx.obj, Ledger(path)
+    if not path.is_file():
+        raise LedgerError(f"There is no ledger at {path}. Name it with --ledger.")
+    if dataset is None:
+        for name in ledger.datasets():
+            terminal.result(name)
+        return
+    if dataset not in ledger.datasets():
+        known = ", ".join(ledger.datasets()) or "none"
+        raise LedgerError(f"{path} has no data set {dataset!r}; it has {known}.")
+    if set_limit is not None:
+        ledger.set_limit(dataset, _limit(set_limit))
+    _show(terminal, ledger, dataset)
+
+
+def _limit(text: str) -> Budget:
+    kind, _, value = text.partition("=")
+    try:
+        return Budget(**{kind: Fraction(value)})
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise PrivacyError(f"--set-limit {text!r} is not of the form rho=4 or epsilon=2.") from None
+
+
+def _show(terminal: Terminal, ledger: Ledger, dataset: str) -> None:
+    entries = ledger.entries(dataset)
+    rows = [
+        [
+            entry.release,
+            entry.made,
+            str(entry.edition),
+            entry.guarantee.protection.neighbours,
+            str(entry.guarantee.rho),
+            str(entry.guarantee.pure_epsilon or "-"),
+            "drawn" if entry.is_settled else "charged",
+        ]
+        for entry in entries
+    ]
+    columns = ["release", "time", "edition", "neighbours", "rho", "epsilon", "noise"]
+    terminal.table(f"Spent on {dataset}", columns, rows)
+    if entries:
+        neighbours = joint_neighbours([e.guarantee for e in entries])
+        guarantees = spent(entries, neighbours)
+        pure = total_pure_epsilon(guarantees)
+        also = "" if pure is None else f", epsilon = {pure}"
+        terminal.result(
+            f"Together, for neighbours {neighbours}: rho = {total_rho(guarantees)}{also}"
+        )
+    limit = ledger.limit(dataset)
+    terminal.result(f"Limit: {limit.in_words() if limit else 'none'}")

@@ -1,0 +1,29 @@
+"""`trellis measure`: the confidential half."""
+
+from __future__ import annotations
+
+import typer
+
+from trellis.cli.run import NewEdition, Out, say_if_compiling
+from trellis.cli.terminal import Quiet, SpecPath
+
+NAME = "measure"
+
+
+def command(
+    ctx: typer.Context,
+    spec: SpecPath,
+    out: Out = None,
+    new_edition: NewEdition = False,
+    quiet: Quiet = False,
+) -> None:
+    """Charge the ledger and write noisy measurements; estimation can follow elsewhere."""
+    from trellis.workflow.api import measure
+    from trellis.workflow.config import Spec
+
+    terminal = ctx.obj.hushed(quiet)
+    say_if_compiling(terminal)
+    folder = measure(Spec.load(spec), out, new_edition=new_edition, progress=terminal)
+    terminal.say(
+        f"Measured into {folder.path}. Next, on any machine: trellis estimate {folder.path}"
+    )

@@ -1,0 +1,54 @@
+"""`trellis run`: a complete release, resumable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trellis.cli.terminal import Quiet, SpecPath, Terminal
+
+NAME = "run"
+
+Out = Annotated[
+    Path | None, typer.Option("--out", help="The run folder; by default runs/ beside the spec.")
+]
+NewEdition = Annotated[
+    bool, typer.Option("--new-edition", help="The input has changed, and that is intended.")
+]
+
+
+def command(
+    ctx: typer.Context,
+    spec: SpecPath,
+    out: Out = None,
+    new_edition: NewEdition = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure, estimate and release; started again, it goes on where it stopped."""
+    release_into(ctx.obj.hushed(quiet), spec, out, new_edition)
+
+
+def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: bool) -> Path:
+    """Run a spec and say where the result is."""
+    from trellis.workflow.api import run
+    from trellis.workflow.config import Spec
+    from trellis.workflow.run_folder import RunFolder
+
+    loaded = Spec.load(spec)
+    was_finished = RunFolder(out or loaded.default_run_folder).is_finished
+    say_if_compiling(terminal)
+    release = run(loaded, out, new_edition=new_edition, progress=terminal)
+    if was_finished:
+        terminal.say(f"{release.path} is finished already; nothing was done or spent.")
+    else:
+        terminal.say(f"Released {release.plan.release} into {release.path}.")
+    return release.path
+
+
+def say_if_compiling(terminal: Terminal) -> None:
+    from trellis.numerics.compiled import are_kernels_cached
+
+    if not are_kernels_cached():
+        terminal.say("First run: compiling kernels, once; this takes about half a minute.")

@@ -1,0 +1,26 @@
+"""`trellis verify`: an independent check of every promise."""
+
+from __future__ import annotations
+
+import typer
+
+from trellis.cli.terminal import BROKEN_PROMISE, Quiet, RunPath
+
+NAME = "verify"
+
+
+def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
+    """Re-read all files of a run and check every promise; exit code 1 if one is broken."""
+    from trellis.verify import verify_run
+
+    terminal = ctx.obj.hushed(quiet)
+    findings = verify_run(folder)
+    for finding in findings:
+        terminal.say(f"{'ok    ' if finding.holds else 'BROKEN'}  {finding.promise}")
+        for problem in finding.problems:
+            terminal.result(f"        {problem}")
+    broken = sum(not finding.holds for finding in findings)
+    if broken:
+        terminal.result(f"{broken} of {len(findings)} promises are broken.")
+        raise typer.Exit(BROKEN_PROMISE)
+    terminal.say(f"All {len(findings)} promises hold.")

@@ -1,0 +1,20 @@
+"""Finds everything that a run would refuse, without Numba and without writing a byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trellis.model.plan import Plan
+from trellis.privacy.ledger import Ledger
+from trellis.workflow.confidential_half import limit_of, read_counts
+from trellis.workflow.config import Spec
+from trellis.workflow.prepare import prepare, resolve_source
+
+
+def check(spec: Spec, *, data: Any = None, hierarchy: Any = None) -> Plan:
+    """Read and validate all that a run reads; nothing is spent."""
+    prepared = prepare(spec, hierarchy)
+    read_counts(prepared, resolve_source(spec, spec.data.source, data, "data.source"))
+    ledger = Ledger(spec.ledger_path)
+    ledger.check(spec.dataset, "", prepared.plan.privacy, limit=limit_of(spec))
+    return prepared.plan
