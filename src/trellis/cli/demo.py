@@ -46,15 +46,13 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     rows = [[_number(county[key]) for key in keys] for county in counties]
     terminal.table("The first counties", columns, rows)
     terminal.say("\nOpen next:")
-    terminal.say(
-        f"  {folder / 'release'}        tables per level, and README.md on how to read them"
-    )
+    terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables beside it")
     terminal.say(f"  {folder / 'privacy.json'}   what is protected, and how well")
-    terminal.say(f"  {spec}                      the spec: edit it, for example the shares")
+    terminal.say(f"  {spec}   the spec: edit it, for example the shares")
     terminal.say("Try next:")
-    terminal.say(f"  trellis verify {folder}     check every promise independently")
-    terminal.say(f"  trellis plan {spec}         see shares, noise and errors before spending")
-    terminal.say(f"  trellis run {spec} --out runs/second     a second release, charged again")
+    terminal.say(f"  trellis verify {folder}   checks every promise independently")
+    terminal.say(f"  trellis plan {spec}   shows shares, noise and errors before spending")
+    terminal.say(f"  trellis run {spec} --out second   makes a second release, charged again")
     terminal.say(f"  trellis ledger demo-state --ledger {spec.parent / 'ledger.sqlite'}")
 
 
