@@ -143,7 +143,8 @@ def test_a_limit_at_the_cost_of_a_unit_buys_just_that_unit(children, unit):
     # Rounding in x + limit / 2w may miss the unit or take one more.
     for x, weight in children:
         limit, y = _cost(x, weight, unit), np.empty(1, dtype=np.int64)
-        assert _buy_up_to(limit, np.array([x]), np.array([weight]), y) == unit
+        bought = _buy_up_to(limit, np.array([x]), np.array([weight]), np.array([1 / weight]), y)
+        assert bought == unit
 
 
 @given(family=families(), order=st.randoms(use_true_random=False))

@@ -29,7 +29,8 @@ Range: x and c within 2^50, where 2 k - 1 - 2 x keeps distinct units distinct; w
 
 from __future__ import annotations
 
-from math import floor, inf
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,8 +71,11 @@ def project_weighted(
     for family in range(first, last):
         lo, hi = start[family], start[family + 1]
         family_x, family_weights, y = x[lo:hi], weights[lo:hi], out[lo:hi]
-        multiplier = _multiplier(family_x, family_weights, totals[family])
-        missing = totals[family] - _buy_up_to(-2 * multiplier, family_x, family_weights, y)
+        spread = costs[: hi - lo]  # until step 3
+        for i in range(hi - lo):
+            spread[i] = 1 / family_weights[i]
+        mu = _multiplier(family_x, spread, totals[family])
+        missing = totals[family] - _buy_up_to(-2 * mu, family_x, family_weights, spread, y)
         if missing:
             _repair(missing, family_x, family_weights, y, key, first_index + lo, heap, costs)
 
@@ -82,39 +86,64 @@ def _cost(x: float, weight: float, unit: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _multiplier(x: FloatArray, weights: FloatArray, total: int) -> float:
-    """The mu at which sum_i max(0, x_i - mu / w_i) = total, up to rounding."""
-    mu, active = -inf, x.size + 1
-    while True:
+def _multiplier(x: FloatArray, spread: FloatArray, total: int) -> float:
+    """The mu at which sum_i max(0, x_i - mu spread_i) = total, up to rounding; spread = 1 / w."""
+    excess, slope, active = -float(total), 0.0, x.size
+    for i in range(x.size):
+        excess += x[i]
+        slope += spread[i]
+    mu = 0.0
+    while slope > 0:  # else only fixed children are left
+        mu = excess / slope
         excess, slope, count = -float(total), 0.0, 0
         for i in range(x.size):
-            spread = 1 / weights[i]
-            # mu times spread would be inf * 0 for a fixed child in the first pass.
-            if mu == -inf or x[i] > mu * spread:
+            if x[i] > mu * spread[i]:
                 excess += x[i]
-                slope += spread
+                slope += spread[i]
                 count += 1
-        if slope == 0:  # only fixed children are left
-            return mu if mu > -inf else 0.0
-        # Rounding could make the steps cycle; the set of active children never grows.
+        # Rounding could make the steps cycle; in exact arithmetic the active set only shrinks.
         if count >= active:
-            return mu
-        mu, active = excess / slope, count
+            break
+        active = count
+    return mu
 
 
 @njit(nogil=True, cache=True)
-def _buy_up_to(limit: float, x: FloatArray, weights: FloatArray, y: IntArray) -> int:
+def _buy_up_to(
+    limit: float, x: FloatArray, weights: FloatArray, spread: FloatArray, y: IntArray
+) -> int:
     """Set y to the units that cost at most `limit`; return how many they are."""
     bought = 0
     for i in range(x.size):
-        units = int(max(0.0, floor(x[i] + limit / (2 * weights[i]) + 0.5)))
-        while _cost(x[i], weights[i], units + 1) <= limit:
-            units += 1
-        while units and _cost(x[i], weights[i], units) > limit:
-            units -= 1
+        units = int(max(0.0, np.floor(x[i] + limit / 2 * spread[i] + 0.5)))
+        too_few = _cost(x[i], weights[i], units + 1) <= limit
+        too_many = (units > 0) & (_cost(x[i], weights[i], units) > limit)
+        if too_few | too_many:  # by rounding only, so one branch is faster than two loops
+            units = _corrected(units, limit, x[i], weights[i])
         y[i] = units
         bought += units
     return bought
+
+
+@njit(nogil=True, cache=True)
+def _corrected(units: int, limit: float, x: float, weight: float) -> int:
+    while _cost(x, weight, units + 1) <= limit:
+        units += 1
+    while units > 0 and _cost(x, weight, units) > limit:
+        units -= 1
+    return units
+
+
+# -- repair ---------------------------------------------------------------------------------------
+
+
+class _Steps(NamedTuple):
+    """The next unit that each child may buy, or give back, and the order between them."""
+
+    costs: FloatArray
+    key: np.uint64
+    key_mask: np.uint64
+    first_index: int
 
 
 @njit(nogil=True, cache=True)
@@ -129,47 +158,59 @@ def _repair(
     costs: FloatArray,
 ) -> None:
     """Buy the `missing` cheapest units, or give back the dearest if it is negative."""
-    step = 1 if missing > 0 else -1
+    direction = 1 if missing > 0 else -1
     # Units bought last are given back first: turn the order of priorities round.
-    key_mask = np.uint64(0) if step > 0 else ~np.uint64(0)
+    key_mask = np.uint64(0) if missing > 0 else ~np.uint64(0)
+    steps = _Steps(costs, key, key_mask, first_index)
     for i in range(x.size):
-        heap[i] = i
-        costs[i] = _step_cost(x[i], weights[i], y[i], step)
-    for position in range(x.size // 2 - 1, -1, -1):
-        _sift_down(heap[: x.size], position, costs, key, key_mask, first_index)
+        costs[i] = _step_cost(x[i], weights[i], y[i], direction)
+    # A child whose first step is not among the first `missing` never takes one.
+    chosen = _first_steps(heap[: min(abs(missing), x.size)], x.size, steps)
     for _ in range(abs(missing)):
-        i = int(heap[0])
-        y[i] += step
-        costs[i] = _step_cost(x[i], weights[i], y[i], step)
-        _sift_down(heap[: x.size], 0, costs, key, key_mask, first_index)
+        i = int(chosen[0])
+        y[i] += direction
+        costs[i] = _step_cost(x[i], weights[i], y[i], direction)
+        _sift_down(chosen, 0, steps, False)
 
 
 @njit(nogil=True, cache=True)
-def _step_cost(x: float, weight: float, units: int, step: int) -> float:
-    if step > 0:
+def _step_cost(x: float, weight: float, units: int, direction: int) -> float:
+    if direction > 0:
         return _cost(x, weight, units + 1)
-    return -_cost(x, weight, units) if units else inf
+    return -_cost(x, weight, units) if units > 0 else inf
 
 
 @njit(nogil=True, cache=True)
-def _sift_down(
-    heap: IntArray,
-    position: int,
-    costs: FloatArray,
-    key: np.uint64,
-    key_mask: np.uint64,
-    first_index: int,
-) -> None:
+def _first_steps(heap: IntArray, n_children: int, steps: _Steps) -> IntArray:
+    """Fill `heap` with the children whose steps come first, the very first on top."""
+    heap[:] = np.arange(heap.size)
+    _order(heap, steps, True)
+    for i in range(heap.size, n_children):
+        if _goes_first(i, heap[0], steps):
+            heap[0] = i
+            _sift_down(heap, 0, steps, True)
+    _order(heap, steps, False)
+    return heap
+
+
+@njit(nogil=True, cache=True)
+def _order(heap: IntArray, steps: _Steps, last_on_top: bool) -> None:
+    for position in range(heap.size // 2 - 1, -1, -1):
+        _sift_down(heap, position, steps, last_on_top)
+
+
+@njit(nogil=True, cache=True)
+def _sift_down(heap: IntArray, position: int, steps: _Steps, last_on_top: bool) -> None:
     moving = heap[position]
     while True:
         child = 2 * position + 1
         if child >= heap.size:
             break
-        if child + 1 < heap.size and _goes_first(
-            heap[child + 1], heap[child], costs, key, key_mask, first_index
+        if child + 1 < heap.size and (
+            _goes_first(heap[child + 1], heap[child], steps) != last_on_top
         ):
             child += 1
-        if not _goes_first(heap[child], moving, costs, key, key_mask, first_index):
+        if _goes_first(heap[child], moving, steps) == last_on_top:
             break
         heap[position] = heap[child]
         position = child
@@ -177,10 +218,9 @@ def _sift_down(
 
 
 @njit(nogil=True, cache=True)
-def _goes_first(
-    a: int, b: int, costs: FloatArray, key: np.uint64, key_mask: np.uint64, first_index: int
-) -> bool:
-    if costs[a] != costs[b]:
-        return costs[a] < costs[b]
-    rank_a = priority(key, first_index + a) ^ key_mask
-    return bool(rank_a < priority(key, first_index + b) ^ key_mask)
+def _goes_first(a: int, b: int, steps: _Steps) -> bool:
+    if steps.costs[a] != steps.costs[b]:
+        return steps.costs[a] < steps.costs[b]
+    rank_a = priority(steps.key, steps.first_index + a) ^ steps.key_mask
+    rank_b = priority(steps.key, steps.first_index + b) ^ steps.key_mask
+    return bool(rank_a < rank_b)

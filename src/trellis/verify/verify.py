@@ -43,10 +43,10 @@ class Finding:
 def verify_run(path: str | Path) -> list[Finding]:
     """Check a finished run; files that cannot be read count as problems."""
     path = Path(path)
-    if not (path / "run.json").exists():
-        raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     if not (path / "manifest.json").exists():
-        raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
+        if (path / "run.json").exists():
+            raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
+        raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
     return [_carry_out(check, run) for check in _CHECKS]
 

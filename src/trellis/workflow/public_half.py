@@ -72,6 +72,8 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, identity.csv)
+    for stage in (folder.measurements, folder.estimates, folder.release):
+        remove_partials(stage)
     write_json(folder.privacy, privacy_record(plan))
     write_json(
         folder.manifest,

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, floor, log2, pi, sqrt
+from math import ceil, exp, floor, log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,14 +73,14 @@ class GaussianLaw:
         return sqrt(self.period / self.step)
 
     def reach(self, log_floor: float) -> int:
-        """s from which on P(S >= s) <= e^-log_floor."""
+        """S from which on P(S >= s) <= e^-log_floor."""
         return ceil(self.deviation * sqrt(2 * log_floor)) + 1
 
     def masses(self, s: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of P(S = s), with 8 + 4 h s^2 / 2K units for the envelope."""
         residue = s % self.period
         folded = np.minimum(residue, self.period - residue)
-        exponent = float(self.step / (2 * self.period)) * s.astype(np.float64) ** 2
+        exponent = np.minimum(float(self.step / (2 * self.period)) * s.astype(np.float64) ** 2, 1e3)
         envelope, slack = np.exp(-exponent), UNIT * (8 + 4 * exponent)
         return (
             envelope * self.lower[folded] * (1 - slack),
@@ -93,8 +93,7 @@ def gaussian_law(parts: tuple[Coordinates, ...]) -> GaussianLaw | None:
     step = common_step(part.loss_step for part in parts)
     groups = [_Group.of(part, step) for part in parts]
     period = sum(group.count * group.multiple * group.shift for group in groups)
-    deviation = sqrt(period / step)
-    if period > _LARGEST_PERIOD or 2 * _MARGIN * deviation > LARGEST_TRANSFORM:
+    if period > _LARGEST_PERIOD or 2 * _MARGIN * sqrt(period / step) > LARGEST_TRANSFORM:
         return None
     half = period // 2
     lower, upper = np.empty(half + 1), np.empty(half + 1)
@@ -180,7 +179,7 @@ def _tilted_law(groups: list[_Group], tau: float, n: int) -> tuple[FloatArray, f
     law = np.fft.irfft(np.exp(np.conj(log)), n)
     size = np.exp(log_size) * (units + 8) * UNIT
     spectrum = 2.2 * float(size.sum()) / n
-    transform = 16 * UNIT * log2(n) * float(np.linalg.norm(law))
+    transform = 16 * UNIT * log2(n) * sqrt(float(np.sum(law**2)))
     return law, spectrum + transform
 
 

@@ -56,7 +56,7 @@ def log_characteristic(turns: FloatArray, centre: float, sigma_squared: float) -
 
 
 def log_normaliser_ratio(centre: float, sigma_squared: float) -> float:
-    """log of theta at centre 0 over theta at `centre`: never negative."""
+    """Log of theta at centre 0 over theta at `centre`: never negative."""
     if sigma_squared < _FEW_TERMS:
         # Both sums relative to their largest term, so that nothing underflows.
         offsets, exponents = _direct_terms(centre, sigma_squared)
@@ -144,6 +144,6 @@ def _direct_terms(centre: float, sigma_squared: float) -> tuple[FloatArray, Floa
 
 
 def _dual_terms(sigma_squared: float) -> FloatArray:
-    """u = 1, 2, ... whose r_u can matter: |r_u| <= exp(-2 pi^2 u (u - 1) sigma^2)."""
+    """U = 1, 2, ... whose r_u can matter: |r_u| <= exp(-2 pi^2 u (u - 1) sigma^2)."""
     u = np.arange(1.0, 4.0)
     return u[2 * np.pi**2 * sigma_squared * u * (u - 1) < _NEGLIGIBLE]

@@ -1,0 +1,212 @@
+"""Privacy contract: planted values of the records turn up nowhere that people look.
+
+A recognisable count and recognisable texts are planted in the records. After a full run, a failed
+run and every error path, everything written or said is searched: standard output and error, logs,
+tracebacks, the run folder (Parquet decoded), the ledger, temporary files.
+"""
+
+import gzip
+import logging
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from trellis.cli.app import app
+from trellis.workflow import confidential_half
+
+COUNT = 7_654_321
+FRACTION = 7654.321
+TEXT = "canary-4711"
+PLANTED = (str(COUNT), TEXT, str(FRACTION))
+
+# The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
+SPEC = {
+    "release": "canary",
+    "kind": "counts",
+    "dataset": "canary",
+    "data": {"source": "records.parquet", "area": "area", "count": "people"},
+    "hierarchy": {"source": "areas.csv", "columns": ["region", "area"]},
+    "privacy": {
+        "unit": "person",
+        "neighbours": "replace",
+        "max_contribution": 1000,
+        "mechanism": "discrete_gaussian",
+        "budget": {"rho": "1e-6"},
+    },
+}
+AREAS = "region,area\nr,a1\nr,a2\nr,a3\n"
+
+
+def world(folder: Path, people: list, areas: list | None = None) -> Path:
+    """A spec with records that hold the planted values."""
+    folder.mkdir(exist_ok=True)
+    areas = areas or ["a1", "a2", "a3"]
+    table = {"area": areas, "people": people, "note": [TEXT] * len(areas)}
+    pq.write_table(pa.table(table), folder / "records.parquet")
+    (folder / "areas.csv").write_text(AREAS)
+    (folder / "spec.yaml").write_text(yaml.safe_dump(SPEC))
+    return folder / "spec.yaml"
+
+
+def texts_in(folder: Path, leave_out: tuple[str, ...] = ()):
+    """Everything in a folder as text, Parquet decoded and archives opened."""
+    for path in folder.rglob("*"):
+        yield path.name
+        if not path.is_file() or path.name in leave_out:
+            continue
+        content = path.read_bytes()
+        yield content.decode("latin-1")
+        if path.suffix == ".parquet":
+            table = pq.ParquetFile(path).read()
+            yield f"{table.schema.metadata} " + " ".join(
+                str(value) for column in table.columns for value in column.to_pylist()
+            )
+        if path.suffix == ".gz":
+            yield gzip.decompress(content).decode("latin-1")
+
+
+def found(texts) -> list[str]:
+    return [planted for text in texts for planted in PLANTED if planted in text]
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch, caplog):
+    """Run a command; return its exit code and all that it said or logged or left in temp."""
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temp))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(temp)
+    caplog.set_level(logging.DEBUG)
+
+    def run(*arguments) -> tuple[int, list[str]]:
+        result = CliRunner().invoke(app, [str(a) for a in arguments])
+        said = [result.output, result.stderr, caplog.text]
+        if result.exception is not None:
+            said += traceback.format_exception(result.exception)
+        return result.exit_code, [*said, *texts_in(temp)]
+
+    return run
+
+
+def test_full_run_shows_no_planted_value(tmp_path, invoke):
+    spec = world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000])
+    for command in (["check", spec], ["plan", spec], ["run", spec], ["run", spec]):
+        code, texts = invoke(*command)
+        assert code == 0
+        assert not found(texts)
+    folder = spec.parent / "runs" / "canary"
+    code, texts = invoke("verify", folder)
+    assert code == 0
+    assert not found(texts)
+    assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+
+
+BAD_RECORDS = {
+    "negative": ([-COUNT, 1, 2], None),
+    "fractional": ([FRACTION, 1.0, 2.0], None),
+    "text": ([TEXT, "1", "2"], None),
+    "missing": ([COUNT, None, 2], None),
+    "too large": ([COUNT * 10**12, 1, 2], None),
+    "unknown area": ([COUNT, 1, 2], ["a1", TEXT, "a3"]),
+    "area missing": ([COUNT, 1, 2], ["a1", None, "a3"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_RECORDS)
+@pytest.mark.parametrize("command", ["check", "run", "measure"])
+def test_error_paths_show_no_planted_value(tmp_path, invoke, case, command):
+    spec = world(tmp_path / "w", *BAD_RECORDS[case])
+    code, texts = invoke(command, spec)
+    assert code == 2
+    assert not found(texts)
+    assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+    assert not (spec.parent / "runs").exists()
+
+
+def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch):
+    """An unexpected failure keeps its traceback, which must not quote the records either."""
+    steps = ["measure_counts", "write_measurements", "sync_tree", "publish"]
+    for step in steps:
+        spec = world(tmp_path / step, [COUNT, 5_000_000, 2_000_000])
+
+        def fail(*_args, **_kwargs):
+            raise RuntimeError("planned crash")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(confidential_half, step, fail)
+            code, texts = invoke("run", spec)
+        assert code == 1
+        assert "planned crash" in "".join(texts)
+        assert not found(texts)
+        assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+
+
+def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):
+    """The console script must not print local variables when it crashes."""
+    spec = world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000])
+    program = (
+        "import sys, trellis.workflow.confidential_half as half\n"
+        "half.measure_counts = lambda plan, hierarchy, counts, *rest: counts.leaves[0, 0] / 0\n"
+        "from trellis.cli import main\n"
+        f"sys.argv = ['trellis', 'run', {str(spec)!r}]\n"
+        "import warnings; warnings.simplefilter('error')\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+    assert not found([done.stdout, done.stderr])
+
+
+# -- mutations: each must make the search above find something ------------------------------------
+
+
+def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch):
+    from trellis.measure.counts import exact_answers
+    from trellis.model import Measurements
+
+    def bare(plan, hierarchy, counts, claim, bits):
+        return Measurements(plan, hierarchy, tuple(exact_answers(plan, hierarchy, counts)))
+
+    monkeypatch.setattr(confidential_half, "measure_counts", bare)
+    spec = world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000])
+    code, _ = invoke("run", spec)
+    assert code == 0
+    assert found(texts_in(spec.parent / "runs"))
+
+
+def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
+    from trellis.errors import InputError
+    from trellis.ingest import counts
+
+    def quoting(reader, column):
+        value = reader.query(f"SELECT min({column}) AS v FROM {reader.rows}")["v"][0]
+        raise InputError(f"Bad value {value}.")
+
+    monkeypatch.setattr(counts, "_check_column", quoting)
+    code, texts = invoke("check", world(tmp_path / "w", [-COUNT, 1, 2]))
+    assert code == 2
+    assert found(texts)
+
+
+def test_mutation_temporary_file_is_found(tmp_path, invoke, monkeypatch):
+    import tempfile
+
+    def spilling(plan, hierarchy, counts, *rest):
+        with tempfile.NamedTemporaryFile("w", delete=False) as file:
+            file.write(str(counts.leaves.tolist()))
+        raise RuntimeError("planned crash")
+
+    monkeypatch.setattr(confidential_half, "measure_counts", spilling)
+    _, texts = invoke("run", world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000]))
+    assert found(texts)

@@ -1,0 +1,262 @@
+"""Verification notices every planted corruption: of bytes, and of meaning with hashes made good."""
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import trellis
+from trellis.errors import RunFolderError
+from trellis.verify import verify_run
+from trellis.workflow.demo import write_demo
+from trellis.workflow.progress import Silent
+from trellis.workflow.public_half import reestimate
+from trellis.workflow.run_folder import RunFolder
+
+
+def spec_for(folder: Path, **privacy) -> trellis.Spec:
+    write_demo(folder, n_blocks=300)
+    content = yaml.safe_load((folder / "spec.yaml").read_text())
+    content["privacy"] |= privacy
+    return trellis.Spec.parse(content, folder)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("verify")
+    return trellis.run(spec_for(folder)).path
+
+
+@pytest.fixture
+def run(finished, tmp_path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def broken(path: Path) -> set[str]:
+    return {finding.check for finding in verify_run(path) if not finding.holds}
+
+
+def test_intact_run_keeps_all_promises(run):
+    assert broken(run) == set()
+
+
+@pytest.mark.parametrize("method", ["gls", "topdown"])
+def test_other_methods_keep_their_promises(finished, tmp_path, method):
+    out = reestimate(RunFolder(finished), method, tmp_path / method, Silent()).path
+    assert broken(out) == set()
+
+
+def test_ragged_cells_and_laplace_keep_all_promises(tmp_path):
+    areas = pa.table({"region": ["r"] * 4, "town": ["a", "a", "b", "c"],
+                      "block": ["a1", "a2", "b1", None]})  # fmt: skip
+    data = pa.table({"place": ["a1", "a2", "b1", "c"], "x": [3, 0, 7, 9], "y": [1, 2, 3, 4]})
+    content = {
+        "release": "ragged", "kind": "counts", "dataset": "ragged",
+        "data": {"area": "place", "cells": {"young": "x", "old": "y"}},
+        "hierarchy": {"columns": ["region", "town", "block"]},
+        "privacy": {"unit": "person", "neighbours": "replace", "max_contribution": 2,
+                    "mechanism": "discrete_laplace", "budget": {"epsilon": 1}},
+    }  # fmt: skip
+    release = trellis.run(
+        trellis.Spec.parse(content, tmp_path), tmp_path / "out", data=data, hierarchy=areas
+    )
+    assert broken(release.path) == set()
+    assert release.table("block")["geocode"].to_pylist() == ["a1", "a1", "a2", "a2", "b1", "b1"]
+    assert release.table("town").num_rows == 6
+
+
+def test_unfinished_and_foreign_folders_are_refused(run, tmp_path):
+    (run / "manifest.json").unlink()
+    with pytest.raises(RunFolderError, match="not finished"):
+        verify_run(run)
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        verify_run(tmp_path)
+
+
+# -- bytes ----------------------------------------------------------------------------------------
+
+
+def test_every_file_is_guarded_by_the_manifest(run):
+    for file in sorted(p for p in run.rglob("*") if p.is_file() and p.name != "manifest.json"):
+        kept = file.read_bytes()
+        file.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+        assert "hashes" in broken(run), file
+        file.write_bytes(kept)
+        hidden = file.rename(file.with_suffix(".gone"))
+        assert "hashes" in broken(run), file
+        hidden.rename(file)
+    assert broken(run) == set()
+    (run / "release" / "extra.csv").write_text("added later")
+    assert broken(run) == {"hashes"}
+
+
+def test_a_damaged_manifest_is_noticed(run):
+    (run / "manifest.json").write_text("{")
+    assert "hashes" in broken(run)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "privacy.json", "run.json", "spec.yaml",
+                                  "hierarchy.parquet"])  # fmt: skip
+@pytest.mark.parametrize("content", ["", "[]", "{}", "\x00\x01"])
+def test_unreadable_files_are_findings_not_tracebacks(run, name, content):
+    (run / name).write_text(content)
+    make_hashes_good(run)
+    assert broken(run) - {"hashes"}
+
+
+# -- meaning --------------------------------------------------------------------------------------
+
+
+def make_hashes_good(run: Path) -> None:
+    """What a careful forger would do."""
+    manifest = json.loads((run / "manifest.json").read_text())
+    files = [p for p in run.rglob("*") if p.is_file() and p.name != "manifest.json"]
+    manifest["sha256"] = {
+        p.relative_to(run).as_posix(): sha256(p.read_bytes()).hexdigest() for p in files
+    }
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+
+def edit_json(name: str, change):
+    def edit(run: Path) -> None:
+        content = json.loads((run / name).read_text())
+        change(content)
+        (run / name).write_text(json.dumps(content))
+
+    return edit
+
+
+def edit_table(name: str, column: str, change):
+    """Change one column of a Parquet table, given and returned as a list."""
+
+    def edit(run: Path) -> None:
+        table = pq.ParquetFile(run / name).read()
+        at = table.column_names.index(column)
+        values = change(table[column].to_pylist())
+        kind = None if any(isinstance(v, float) for v in values) else table.schema.field(at).type
+        kind = None if kind is None or pa.types.is_dictionary(kind) else kind
+        table = table.set_column(at, column, pa.array(values, kind))
+        pq.write_table(table, run / name)
+        (run / name).with_suffix(".csv").unlink(missing_ok=True)
+
+    return edit
+
+
+def first(new):
+    """Replace the first entry of a list."""
+    return lambda values: [new(values[0]), *values[1:]]
+
+
+def both(*edits):
+    def edit(run: Path) -> None:
+        for one in edits:
+            one(run)
+
+    return edit
+
+
+def edit_spec(run: Path) -> None:
+    text = (run / "spec.yaml").read_text()
+    (run / "spec.yaml").write_text(text.replace("unit: person", "unit: household"))
+
+
+def swap_noise(plan: dict) -> None:
+    """The sum of the costs stays, but not what each level was promised."""
+    county, tract = plan["queries"][1], plan["queries"][2]
+    county["noise"], tract["noise"] = tract["noise"], county["noise"]
+
+
+def edit_csv(run: Path) -> None:
+    path = run / "release" / "county.csv"
+    head, row, *rest = path.read_text().splitlines()
+    cells = row.split(",")
+    cells[3] = str(int(cells[3]) + 1)
+    path.write_text("\n".join([head, ",".join(cells), *rest]) + "\n")
+
+
+BLOCKS, COUNTY, STATE = "release/block.parquet", "release/county.parquet", "release/state.parquet"
+MEASURED = "measurements/level=county/query=total.parquet"
+EXACT = "measurements/level=state/query=total.parquet"
+
+CORRUPTIONS = {
+    "another unit in the spec": ("identity", edit_spec),
+    "another run id": ("identity", edit_json("manifest.json", lambda m: m.update(run_id="x"))),
+    "another budget": ("budget", edit_json("plan.json", lambda p: p["budget"].update(rho="2"))),
+    "shares over one": (
+        "budget", edit_json("plan.json", lambda p: p["queries"][1].update(share="1/2"))),
+    "less noise than paid for": (
+        "budget", edit_json("plan.json", lambda p: p["queries"][1]["noise"].update(parameter="1"))),
+    "noise shifted between levels": (
+        "budget", edit_json("plan.json", swap_noise)),
+    "record of another relation": (
+        "privacy", edit_json("privacy.json", lambda p: p.update(neighbours="add_remove"))),
+    "record of a smaller cost": (
+        "privacy", edit_json("privacy.json", lambda p: p.update(rho="1/2"))),
+    "record without a guarantee": (
+        "privacy", edit_json("privacy.json", lambda p: p.update(guarantee=[]))),
+    "record silent on exact totals": (
+        "privacy", edit_json("privacy.json", lambda p: p.update(unprotected=[]))),
+    "plan for another number of areas": (
+        "hierarchy", edit_json("plan.json", lambda p: p["levels"][-1].update(areas=7))),
+    "code twice": (
+        "hierarchy", edit_table("hierarchy.parquet", "code", lambda v: [*v[:-1], v[-2]])),
+    "parent out of range": (
+        "hierarchy", edit_table("hierarchy.parquet", "parent", lambda v: [*v[:-1], 999])),
+    "measurement lost": ("measurements", lambda run: (run / MEASURED).unlink()),
+    "measurement of other areas": (
+        "measurements", edit_table(MEASURED, "geocode", first(lambda _: "00000"))),
+    "measurement with fractions": (
+        "measurements", edit_table(MEASURED, "value", lambda v: [x + 0.5 for x in v])),
+    "measurement with another variance": (
+        "measurements", edit_table(MEASURED, "variance", first(lambda v: v / 2))),
+    "plan with another variance": (
+        "measurements",
+        edit_json("plan.json", lambda p: p["queries"][1]["noise"].update(variance=1.0))),
+    "table of other areas": ("columns", edit_table(COUNTY, "geocode", first(lambda _: "00000"))),
+    "table of another level": ("columns", edit_table(COUNTY, "level", first(lambda _: "state"))),
+    "table of another cell": ("columns", edit_table(COUNTY, "cell", first(lambda _: "other"))),
+    "negative count": ("signs", edit_table(BLOCKS, "count", first(lambda _: -1))),
+    "fractional count": ("signs", edit_table(BLOCKS, "count", lambda v: [x + 0.0 for x in v])),
+    "missing count": ("signs", edit_table(BLOCKS, "count", first(lambda _: None))),
+    "sum off by one": ("sums", edit_table(BLOCKS, "count", first(lambda v: v + 1))),
+    "count outside its interval": ("intervals", edit_table(COUNTY, "upper", first(lambda _: 0))),
+    "negative standard error": ("intervals", edit_table(COUNTY, "std_error", first(lambda v: -v))),
+    "missing standard error": ("intervals", edit_table(COUNTY, "std_error", first(lambda _: None))),
+    "other exact total": ("invariants", edit_table(EXACT, "value", first(lambda v: v + 1))),
+    "exact total not declared": (
+        "invariants", edit_json("plan.json", lambda p: p.update(unprotected_totals=[]))),
+    "table and estimates differ": (
+        "estimates", edit_table(COUNTY, "std_error", first(lambda v: v * 2))),
+    "CSV and Parquet differ": ("csv", edit_csv),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_forged_content_is_noticed_although_the_hashes_agree(run, name):
+    check, corrupt = CORRUPTIONS[name]
+    corrupt(run)
+    make_hashes_good(run)
+    found = broken(run)
+    assert check in found
+    assert "hashes" not in found
+
+
+def test_every_check_has_a_corruption(run):
+    checks = {finding.check for finding in verify_run(run)}
+    assert checks == {check for check, _ in CORRUPTIONS.values()} | {"hashes"}
+
+
+def test_variances_are_recomputed_independently(tmp_path):
+    from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+    from trellis.verify.promises import _variance
+
+    for noise in [DiscreteGaussian("0.3"), DiscreteGaussian(19), DiscreteGaussian(21),
+                  DiscreteGaussian(10**6), DiscreteLaplace("0.2"), DiscreteLaplace(50)]:  # fmt: skip
+        found = _variance({"law": noise.name, "parameter": str(noise.parameter)})
+        assert np.isclose(found, noise.variance, rtol=1e-9)
