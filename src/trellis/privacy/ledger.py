@@ -191,8 +191,10 @@ class Ledger:
         """A write transaction; without `make`, an absent file reads as an empty ledger."""
         where = self.path if make or self.path.exists() else ":memory:"
         try:
+            if make:
+                self.path.touch(mode=0o600)  # it holds keys
             db = sqlite3.connect(where, timeout=30, isolation_level=None)
-        except sqlite3.Error:
+        except (OSError, sqlite3.Error):
             raise LedgerError(
                 f"The ledger {self.path} cannot be opened. Check that its folder exists."
             ) from None

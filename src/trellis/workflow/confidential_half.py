@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
-from trellis.errors import LedgerError
+from trellis.errors import LedgerError, PrivacyError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
 from trellis.measure import measure_counts
@@ -65,7 +65,7 @@ def measure_into(
         folder.start(identity, spec.public(), plan, prepared.hierarchy)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, print_, **spending)
-    except LedgerError:
+    except PrivacyError:
         if not resumed:
             shutil.rmtree(folder.path)
         raise
