@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import platform
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ def random_tree(rng: np.random.Generator) -> Hierarchy:
     """Families of uneven sizes, none empty."""
     sizes = list(LEVELS.values())
     starts = []
-    for n_parents, n_children in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_parents, n_children in pairwise(sizes):
         cuts = rng.choice(np.arange(1, n_children), n_parents - 1, replace=False)
         starts.append(np.concatenate([[0], np.sort(cuts), [n_children]]))
     return Hierarchy(

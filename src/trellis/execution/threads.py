@@ -47,7 +47,7 @@ def map_families(
         raise StructureError(f"{workers} workers cannot do anything. Give at least one.")
     cuts = run_cuts(start, workers)
     runs = list(pairwise(cuts))
-    if workers == 1 or len(runs) == 1:
+    if workers == 1 or len(runs) <= 1:
         return [work(first, last) for first, last in runs]
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, first, last) for first, last in runs]
@@ -60,10 +60,8 @@ def map_families(
 
 def run_cuts(start: NDArray[np.int64], workers: int) -> list[int]:
     """Where runs of about equal work begin, and the end of the last."""
-    n_families = start.size - 1
     work_before = start + np.arange(start.size)  # families without children take time too
     nodes = int(work_before[-1])
-    n_runs = min(workers * RUNS_PER_WORKER, nodes // LEAST_RUN) if workers > 1 else 1
-    targets = nodes * np.arange(1, n_runs) // max(n_runs, 1)
-    inner = np.searchsorted(work_before, targets)
-    return np.unique([0, *inner, n_families]).tolist() if n_families else [0, 0]
+    n_runs = max(1, min(workers * RUNS_PER_WORKER, nodes // LEAST_RUN))
+    inner = np.searchsorted(work_before, nodes * np.arange(1, n_runs) // n_runs)
+    return np.unique([0, *inner, start.size - 1]).tolist()

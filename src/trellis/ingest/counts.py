@@ -6,6 +6,7 @@ at fault: all of that is confidential.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Reader, Source, open_source
+from trellis.ingest.duckdb import Reader, Source, open_source, quoted
 from trellis.model.hierarchy import Hierarchy
 
 _MOST = 2**48
@@ -31,58 +32,59 @@ def tabulate(
     width: int | None = None,
 ) -> TrueCounts:
     """Add up every cell for every leaf; a leaf without rows counts zero."""
-    with open_source(source) as reader:
-        code = reader.code(area, width)
+    with open_source(source, confidential=True) as reader:
         columns = sorted({column for form in cells.values() for column in form})
-        values = {column: _whole_number(reader, column) for column in columns}
-        _join_leaves(reader, hierarchy, code)
+        names = {column: f"count_{i}" for i, column in enumerate(columns)}
         for column in columns:
-            _check_column(reader, column)
-        sums = [f"sum({_expression(form, values)}) AS cell_{i}" for i, form in _numbered(cells)]
+            _check_type(reader, column)
+        _join_leaves(reader, hierarchy, reader.code(area, width), names)
+        for column, name in names.items():
+            _check_column(reader, column, name)
+        values = {column: f"TRY_CAST({name} AS HUGEINT)" for column, name in names.items()}
         _check_cells_positive(reader, cells, values)
-        table = reader.query(
-            f"SELECT trellis_leaf AS leaf, {', '.join(sums)} FROM {_JOINED} GROUP BY ALL"
-        )
+        sums = [
+            f"sum({_expression(form, values)}) AS cell_{i}" for i, form in enumerate(cells.values())
+        ]
+        table = reader.query(f"SELECT leaf, {', '.join(sums)} FROM {_JOINED} GROUP BY leaf")
     return _dense(table, hierarchy.size(hierarchy.leaf_level), len(cells), reader.name)
 
 
 _JOINED = "joined"
+_COUNTS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|VARCHAR|DOUBLE|FLOAT|DECIMAL\(.*\)")
+"""Types that may hold counts; text does in a CSV file."""
 
 
-def _numbered(cells: Mapping[str, Form]) -> list[tuple[int, Form]]:
-    return list(enumerate(cells.values()))
+def _join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
+    """Put the leaf's position beside the counts of every row; a row without one is an error.
 
-
-def _join_leaves(reader: Reader, hierarchy: Hierarchy, code: str) -> None:
-    """Put the leaf's position beside every row; a row without one is an error."""
+    Counts get names of our own, since the source's columns may be called anything.
+    """
     codes = hierarchy.codes(hierarchy.leaf_level)
     leaves = pa.table({"code": codes.astype(object), "leaf": np.arange(codes.size)})
     reader.register("leaves", leaves)
+    selected = [f"{code} AS code", *(f"{quoted(c)} AS {name}" for c, name in names.items())]
     reader.view(
         _JOINED,
-        f"SELECT s.* EXCLUDE (trellis_code), l.leaf AS trellis_leaf "
-        f"FROM (SELECT *, {code} AS trellis_code FROM {reader.rows}) s "
-        "LEFT JOIN leaves l ON s.trellis_code = l.code",
+        f"SELECT s.* EXCLUDE (code), l.leaf FROM (SELECT {', '.join(selected)} "
+        f"FROM {reader.rows}) s LEFT JOIN leaves l ON s.code = l.code",
     )
-    if _any(reader, "trellis_leaf IS NULL"):
+    if _any(reader, "leaf IS NULL"):
         raise InputError(
             f"{reader.name} has rows whose area is missing or is no leaf of the hierarchy. "
             "Compare its area codes (spelling, leading zeros) with the public list of areas."
         )
 
 
-def _whole_number(reader: Reader, column: str) -> str:
-    """A column of counts as an SQL whole number, NULL where it holds no number."""
-    identifier = reader.require(column)
-    kind = reader.types[column]
-    if not kind.startswith(("VARCHAR", "DOUBLE", "FLOAT", "DECIMAL")) and "INT" not in kind:
-        raise InputError(f"Column {column!r} of {reader.name} holds {kind.lower()}, not counts.")
-    return f"TRY_CAST({identifier} AS HUGEINT)"
+def _check_type(reader: Reader, column: str) -> None:
+    reader.require(column)
+    if not _COUNTS.fullmatch(reader.types[column]):
+        raise InputError(
+            f"Column {column!r} of {reader.name} holds {reader.kind(column)} values, not counts."
+        )
 
 
-def _check_column(reader: Reader, column: str) -> None:
-    identifier = reader.require(column)
-    number = f"TRY_CAST({identifier} AS DOUBLE)"
+def _check_column(reader: Reader, column: str, name: str) -> None:
+    number = f"TRY_CAST({name} AS DOUBLE)"
     for fault, words in (
         (f"{number} IS NULL OR NOT isfinite({number})", "missing or unreadable"),
         (f"{number} < 0", "negative"),

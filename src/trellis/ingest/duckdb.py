@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ _READERS = {
     ".tsv": "read_csv",
     ".tsv.gz": "read_csv",
 }
-# A code such as 01001 must stay text: the CSV reader would guess a number.
+# Of a CSV file only the separator is guessed. A code such as 01001 must stay text, and the guess
+# at where the table begins would skip a first line that does not fit, and rows with it.
 _OPTIONS = {
     "read_parquet": "hive_partitioning = false",
-    "read_csv": "all_varchar = true, header = true, hive_partitioning = false",
+    "read_csv": "all_varchar = true, header = true, skip = 0, comment = '', null_padding = false, "
+    "quote = '\"', escape = '\"', hive_partitioning = false",
 }
 _SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
@@ -59,31 +62,44 @@ class Reader:
 
     rows = "source"
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, source: Source) -> None:
+    def __init__(
+        self, db: duckdb.DuckDBPyConnection, source: Source, *, confidential: bool = False
+    ) -> None:
         self._db = db
         self.name = source.name if isinstance(source, Path) else "the frame"
         if isinstance(source, Path):
             self._view_file(source)
         else:
-            db.register(self.rows, source)
+            self.register(self.rows, source)
         with self._attempt():
             described = db.execute(f"DESCRIBE {self.rows}").fetchall()
         self.types = {str(row[0]): str(row[1]) for row in described}
+        # In a CSV file without a header the first record stands where the names should be.
+        self._hides_names = (
+            confidential and isinstance(source, Path) and source.suffix != ".parquet"
+        )
 
     def require(self, column: str) -> str:
         """A column as an SQL identifier; it must exist."""
         if column not in self.types:
-            raise InputError(
-                f"{self.name} has no column {column!r}; it has {', '.join(self.types)}."
+            hint = (
+                "its first line must name the columns"
+                if self._hides_names
+                else f"it has {', '.join(self.types)}"
             )
+            raise InputError(f"{self.name} has no column {column!r}; {hint}.")
         return quoted(column)
+
+    def kind(self, column: str) -> str:
+        """The type of a column in a word; DuckDB's own text may list values or fields."""
+        return self.types[column].partition("(")[0].lower()
 
     def code(self, column: str, width: int | None = None) -> str:
         """A column of codes as SQL text, codes of digits zero-padded to `width`."""
         identifier = self.require(column)
         if self.types[column].startswith(("DOUBLE", "FLOAT", "DECIMAL", "STRUCT", "BLOB")):
             raise InputError(
-                f"Column {column!r} of {self.name} holds {self.types[column].lower()} values; "
+                f"Column {column!r} of {self.name} holds {self.kind(column)} values; "
                 "codes are text or whole numbers."
             )
         text = f"CAST({identifier} AS VARCHAR)"
@@ -95,8 +111,9 @@ class Reader:
         )
 
     def register(self, name: str, table: pa.Table) -> None:
-        """Make a public table available to queries."""
-        self._db.register(name, table)
+        """Make a table available to queries."""
+        with self._attempt():
+            self._db.register(name, table)
 
     def query(self, sql: str) -> pa.Table:
         with self._attempt():
@@ -113,7 +130,7 @@ class Reader:
             raise InputError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
         if not path.is_file():
             raise InputError(f"There is no file {path}.")
-        place = str(path).replace("'", "''")
+        place = escape(str(path)).replace("'", "''")  # the engine expands * ? [
         self.view(self.rows, f"SELECT * FROM {reader}('{place}', {_OPTIONS[reader]})")
 
     @contextmanager
@@ -128,7 +145,7 @@ class Reader:
 
 
 @contextmanager
-def open_source(source: Source) -> Iterator[Reader]:
+def open_source(source: Source, *, confidential: bool = False) -> Iterator[Reader]:
     """Open a file or frame in a private, in-memory engine."""
     with duckdb.connect(":memory:", config=_SETTINGS) as db:
-        yield Reader(db, source)
+        yield Reader(db, source, confidential=confidential)

@@ -36,8 +36,11 @@ def from_prefixes(
     length = list(prefixes.values())[-1]
     with open_source(source) as reader:
         code = reader.code(column, width)
-        odd = f"SELECT {code} AS code FROM {reader.rows} WHERE code IS NULL OR length(code) <> "
-        for value in reader.query(f"{odd} {length} LIMIT 1")["code"].to_pylist():
+        odd = reader.query(
+            f"SELECT code FROM (SELECT {code} AS code FROM {reader.rows}) "
+            f"WHERE code IS NULL OR length(code) <> {length} LIMIT 1"
+        )
+        for value in odd["code"].to_pylist():
             shown = "An empty code" if value is None else f"Code {value[:80]!r}"
             raise InputError(
                 f"{shown} in column {column!r} of {reader.name} does not have the {length} "

@@ -1,1 +1,5 @@
-"""Compiled kernels and recursions over arrays; no files, no randomness, no plans."""
+"""Compiled kernels and recursions on trees."""
+
+from trellis.numerics.compiled import drop_stale_kernels
+
+drop_stale_kernels()

@@ -1,14 +1,35 @@
-"""Whether the kernels have been compiled on this machine before."""
+"""Numba's cache of compiled kernels: whether it is filled, and that it is not stale.
+
+Numba recompiles a kernel when its own file changes, not when a file it calls changes. An upgrade,
+or an edit, would then run old code, so the cache carries a digest of all kernel sources and is
+emptied when they differ.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
-from trellis.numerics import tree_gls
+_HERE = Path(__file__).parent
+_STAMP = _HERE / "__pycache__" / "kernels.sha256"
+
+
+def drop_stale_kernels() -> None:
+    """Empty the cache unless it was made from these sources."""
+    digest = sha256()
+    for source in sorted(_HERE.rglob("*.py")):
+        digest.update(source.read_bytes())
+    now = digest.hexdigest()
+    with suppress(OSError):  # where nothing can be written, nothing was cached here either
+        if _STAMP.exists() and _STAMP.read_text() == now:
+            return
+        for compiled in _HERE.rglob("*.nb[ic]"):
+            compiled.unlink(missing_ok=True)
+        _STAMP.parent.mkdir(exist_ok=True)
+        _STAMP.write_text(now)
 
 
 def are_kernels_cached() -> bool:
-    """True if Numba's cache holds a kernel that every release needs."""
-    kernel = tree_gls._variances_up
-    folder = Path(kernel.stats.cache_path or "")
-    return any(folder.glob(f"tree_gls.{kernel.__name__}-*.nbi"))
+    """Whether a kernel that every release needs has been compiled before."""
+    return any(_HERE.rglob("tree_gls.*.nbi"))

@@ -128,7 +128,11 @@ def _draw(
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    ledger.settle(claim, digest)
+    try:
+        ledger.settle(claim, digest)
+    except LedgerError:  # an interrupt here may come after the entry was made: keep the files then
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     publish(partial, folder.measurements)
 
 

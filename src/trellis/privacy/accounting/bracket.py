@@ -31,15 +31,20 @@ from math import exp, floor, inf, log2, sinh, sqrt
 import numpy as np
 
 from trellis.privacy.accounting.composition import Composition
-from trellis.privacy.accounting.curves import Bounds, Tier, invert
+from trellis.privacy.accounting.curves import (
+    Bounds,
+    Tier,
+    invert,
+    simple_deltas,
+    simple_epsilons,
+)
 from trellis.privacy.accounting.losses import UNIT, FloatArray, LossTable
-from trellis.privacy.accounting.rounded import LossLaw, loss_law
-from trellis.privacy.accounting.zcdp import tight_zcdp_deltas, tight_zcdp_epsilons
+from trellis.privacy.accounting.rounded import LossLaw, commensurate, loss_law
 
 _LENGTH = 2**20  # points of a transform
 _MARGIN = 10.0  # standard deviations from the middle of a window to its ends
 _SERVED = 1.5  # standard deviations on either side that one tilt answers for
-_LARGEST_TILT = 2.0**20
+_NARROWEST = 8  # steps; a tilted law of smaller deviation is not worth a window
 
 
 class BracketCurve:
@@ -48,27 +53,27 @@ class BracketCurve:
     tier = Tier.BRACKET
 
     def __init__(self, composition: Composition, laws: list[LossLaw]) -> None:
-        self._rho = composition.rho
+        self._composition = composition
         self._laws = laws
         # A law's variance is largest untilted or where it is symmetric, at theta = -1/2.
         widest = max(_moments(laws, theta)[1] for theta in (0.0, -0.5))
         self._step = 2 * _MARGIN * widest / _LENGTH
-        self._rungs = [Rung.lowest(laws)]
+        self._rungs = [Rung.lowest(laws, self._step)]
         self._windows: dict[Rung, Window] = {}
 
     def delta_bounds(self, epsilons: FloatArray) -> Bounds:
         lower, upper = np.empty_like(epsilons), np.empty_like(epsilons)
         while self._rungs[-1].last < np.max(epsilons, initial=0.0):
-            self._rungs.append(self._rungs[-1].next(self._laws))
+            self._rungs.append(self._rungs[-1].next(self._laws, self._step))
         which = np.searchsorted([rung.last for rung in self._rungs], epsilons)
         for number in np.unique(which).tolist():
             here = which == number
             lower[here], upper[here] = self._window(number).delta_bounds(epsilons[here])
         upper += sum(law.missing for law in self._laws)
-        return lower, np.minimum(upper, tight_zcdp_deltas(self._rho, epsilons))
+        return lower, np.minimum(upper, simple_deltas(self._composition, epsilons))
 
     def epsilon_bounds(self, deltas: FloatArray) -> Bounds:
-        return invert(self.delta_bounds, deltas, tight_zcdp_epsilons(self._rho, deltas))
+        return invert(self.delta_bounds, deltas, simple_epsilons(self._composition, deltas))
 
     def _window(self, number: int) -> Window:
         rung = self._rungs[number]
@@ -79,8 +84,9 @@ class BracketCurve:
 
 def bracket_curve(composition: Composition) -> BracketCurve | None:
     """The bracket, or None where the law of some group has too many atoms."""
-    laws = [law for part in composition.parts if (law := loss_law(part)) is not None]
-    return BracketCurve(composition, laws) if len(laws) == len(composition.parts) else None
+    clusters = commensurate(composition)
+    laws = [law for cluster in clusters if (law := loss_law(cluster)) is not None]
+    return BracketCurve(composition, laws) if len(laws) == len(clusters) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +98,22 @@ class Rung:
     last: float
 
     @classmethod
-    def lowest(cls, laws: list[LossLaw]) -> Rung:
-        mean, deviation = _moments(laws, 0.0)
-        return cls(0.0, 0.0, mean + _SERVED * deviation)
+    def lowest(cls, laws: list[LossLaw], step: float) -> Rung:
+        return cls(0.0, 0.0, _bulk(laws, 0.0, step)[1])
 
-    def next(self, laws: list[LossLaw]) -> Rung:
+    def next(self, laws: list[LossLaw], step: float) -> Rung:
         """The tilt whose bulk begins where this one ends."""
         low, high = self.theta, self.theta + 1.0
-        while _bulk(laws, high)[0] < self.last:
+        while _bulk(laws, high, step)[0] < self.last:
             low, high = high, 2 * high
-            if high > _LARGEST_TILT:  # at the end of a bounded law
-                return Rung(low, self.last, inf)
         for _ in range(30):
             middle = (low + high) / 2
-            low, high = (middle, high) if _bulk(laws, middle)[0] < self.last else (low, middle)
-        return Rung(high, self.last, _bulk(laws, high)[1])
+            if _bulk(laws, middle, step)[0] < self.last:
+                low = middle
+            else:
+                high = middle
+        last = _bulk(laws, high, step)[1]
+        return Rung(low if last == inf else high, self.last, last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,21 +199,25 @@ class _Composed:
     ) -> _Composed:
         spectrum = np.ones(_LENGTH // 2 + 1, dtype=np.complex128)
         log_moment = mass_error = norms = 0.0
-        log_above = log_below = 0.0
-        reach = _MARGIN / _moments(laws, theta)[1]
-        for law in laws:
-            grid = law.rounded(step)
+        grids = [law.rounded(step) for law in laws]
+        for grid in grids:
             tilted = grid.tilted(theta, step)
             log_moment += tilted.log_moment
-            log_above += grid.tilted(theta + reach, step).log_moment - tilted.log_moment
-            log_below += grid.tilted(theta - reach, step).log_moment - tilted.log_moment
             mass_error += tilted.excess + tilted.rounding
             dense = np.bincount(grid.index % _LENGTH, tilted.masses, _LENGTH)
             norms += sqrt(float(np.sum(dense**2)))
             spectrum *= np.fft.rfft(dense)
         masses = np.fft.irfft(spectrum, _LENGTH)
         norms += sqrt(float(np.sum(masses**2)))
-        outside = exp(log_above - reach * step * top) + exp(log_below + reach * step * bottom)
+
+        def mass_beyond(end: float, extra: float) -> float:
+            """Chernoff: P(L >= end), or <= end for negative `extra`, is E e^{extra (L - end)}."""
+            more = sum(grid.tilted(theta + extra, step).log_moment for grid in grids)
+            return exp(min(more - log_moment - extra * end, 0.0))
+
+        rates = [_MARGIN / _moments(laws, theta)[1] / 2**halvings for halvings in range(6)]
+        outside = min(mass_beyond(top * step, rate) for rate in rates)
+        outside += min(mass_beyond(bottom * step, -rate) for rate in rates)
         return cls(
             masses=np.maximum(masses, 0.0),
             log_moment=log_moment,
@@ -226,6 +237,9 @@ def _moments(laws: list[LossLaw], theta: float) -> tuple[float, float]:
     return sum(means), sqrt(sum(variances))
 
 
-def _bulk(laws: list[LossLaw], theta: float) -> tuple[float, float]:
+def _bulk(laws: list[LossLaw], theta: float, step: float) -> tuple[float, float]:
+    """Where the tilted loss mostly lies; nowhere, where a bounded law shrinks to its last atom."""
     mean, deviation = _moments(laws, theta)
+    if deviation < _NARROWEST * step:
+        return inf, inf
     return mean - _SERVED * deviation, mean + _SERVED * deviation

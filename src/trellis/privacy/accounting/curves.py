@@ -11,6 +11,7 @@ import numpy as np
 
 from trellis.privacy.accounting.composition import Composition
 from trellis.privacy.accounting.losses import UNIT, FloatArray
+from trellis.privacy.accounting.rounding import float_above
 from trellis.privacy.accounting.zcdp import tight_zcdp_deltas, tight_zcdp_epsilons
 
 Bounds = tuple[FloatArray, FloatArray]
@@ -51,10 +52,24 @@ class ZcdpCurve:
     tier: Tier = Tier.ZCDP
 
     def delta_bounds(self, epsilons: FloatArray) -> Bounds:
-        return np.zeros_like(epsilons), tight_zcdp_deltas(self.composition.rho, epsilons)
+        return np.zeros_like(epsilons), simple_deltas(self.composition, epsilons)
 
     def epsilon_bounds(self, deltas: FloatArray) -> Bounds:
-        return np.zeros_like(deltas), tight_zcdp_epsilons(self.composition.rho, deltas)
+        return np.zeros_like(deltas), simple_epsilons(self.composition, deltas)
+
+
+def simple_deltas(composition: Composition, epsilons: FloatArray) -> FloatArray:
+    """Upper bounds from zero-concentrated DP and, without Gaussian noise, from pure DP."""
+    deltas = tight_zcdp_deltas(composition.rho, epsilons)
+    pure = composition.pure_epsilon
+    return deltas if pure is None else np.where(epsilons >= float_above(pure), 0.0, deltas)
+
+
+def simple_epsilons(composition: Composition, deltas: FloatArray) -> FloatArray:
+    """The epsilons that go with `simple_deltas`."""
+    epsilons = tight_zcdp_epsilons(composition.rho, deltas)
+    pure = composition.pure_epsilon
+    return epsilons if pure is None else np.minimum(epsilons, float_above(pure))
 
 
 def invert(

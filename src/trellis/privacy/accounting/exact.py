@@ -14,11 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.privacy.accounting.composition import Composition
-from trellis.privacy.accounting.curves import Bounds, Curve, Tier, confirm, invert
+from trellis.privacy.accounting.curves import (
+    Bounds,
+    Curve,
+    Tier,
+    confirm,
+    invert,
+    simple_epsilons,
+)
 from trellis.privacy.accounting.laplace import LaplaceLaw, laplace_law
 from trellis.privacy.accounting.lattice import GaussianLaw, gaussian_law
 from trellis.privacy.accounting.losses import UNIT, FloatArray, LossTable
-from trellis.privacy.accounting.zcdp import tight_zcdp_epsilons
 
 LOG_FLOOR = 277.0
 """Tails below e^-277 = 1e-120 are not tabulated but counted as infinite loss."""
@@ -83,8 +89,7 @@ class MixedCurve:
         return lower * (1 - slack), np.minimum(upper * (1 + slack), 1.0)
 
     def epsilon_bounds(self, deltas: FloatArray) -> Bounds:
-        enough = tight_zcdp_epsilons(self.composition.rho, deltas)
-        return invert(self.delta_bounds, deltas, enough)
+        return invert(self.delta_bounds, deltas, simple_epsilons(self.composition, deltas))
 
     def _signed(self, epsilons: FloatArray) -> Bounds:
         """Bounds of delta_G for arguments of either sign."""

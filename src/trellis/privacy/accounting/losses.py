@@ -16,7 +16,7 @@ is the exact inverse.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,21 @@ class LossTable:
     """delta(eps) and its inverse for eps >= 0, from the atoms with positive loss."""
 
     losses: FloatArray
-    masses: FloatArray
-    infinite_mass: float = 0.0
+    masses: InitVar[FloatArray]
+    infinite_mass: InitVar[float] = 0.0
     discounted: FloatArray = field(init=False, repr=False)
     deltas: FloatArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        discounted = _discounted_suffix_sums(self.losses, self.masses)
+    def __post_init__(self, masses: FloatArray, infinite_mass: float) -> None:
+        discounted = _discounted_suffix_sums(self.losses, masses)
         steps = -np.expm1(self.losses[:-1] - self.losses[1:]) * discounted[1:]
-        deltas = np.append(_suffix_sums(steps), 0.0) + self.infinite_mass
+        deltas = np.append(_suffix_sums(steps), 0.0) + infinite_mass
         object.__setattr__(self, "discounted", discounted)
         object.__setattr__(self, "deltas", deltas)
 
     @property
     def rounding(self) -> float:
-        """Relative error of `delta`, as a function of the floats in `losses` and `masses`.
+        """Relative error of `delta`, as a function of the floats it was made from.
 
         Sums of positive terms keep the relative error of their terms and add one unit per
         addition. Sums run in rows, then over rows: at most width + rows additions, twice, and

@@ -18,12 +18,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.privacy.accounting.composition import Coordinates
+from trellis.privacy.accounting.composition import Composition, Coordinates, common_step
 from trellis.privacy.accounting.exact import LOG_FLOOR
 from trellis.privacy.accounting.laplace import laplace_law
 from trellis.privacy.accounting.lattice import gaussian_law
 from trellis.privacy.accounting.losses import UNIT, FloatArray
 from trellis.privacy.mechanisms import DiscreteGaussian
+
+_MOST_POINTS = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +102,36 @@ class Tilted:
     rounding: float
 
 
-def loss_law(part: Coordinates) -> LossLaw | None:
-    """The law of equal coordinates on their own lattice, or None where that does not fit."""
-    if not isinstance(part.mechanism, DiscreteGaussian):
-        law = laplace_law((part,))
+def commensurate(composition: Composition) -> list[tuple[Coordinates, ...]]:
+    """The parts in few clusters, each of one kind and on a lattice of its own."""
+    clusters: list[tuple[Coordinates, ...]] = []
+    for part in (*composition.gaussian, *composition.laplace):
+        for number, cluster in enumerate(clusters):
+            if _fits((*cluster, part)):
+                clusters[number] = (*cluster, part)
+                break
+        else:
+            clusters.append((part,))
+    return clusters
+
+
+def loss_law(cluster: tuple[Coordinates, ...]) -> LossLaw | None:
+    """The law of commensurate coordinates of one kind, or None where it has too many atoms."""
+    if not isinstance(cluster[0].mechanism, DiscreteGaussian):
+        law = laplace_law(cluster)
         return law and LossLaw(law.losses, *law.mass_bounds(), missing=0.0)
-    law = gaussian_law((part,))
+    law = gaussian_law(cluster)
     if law is None:
         return None
     reach = law.reach(LOG_FLOOR)
     s = np.arange(-reach, reach + 1)
     losses = float(law.step) * (s + law.period / 2)
     return LossLaw(losses, *law.masses(s), missing=2 * float(np.exp(-LOG_FLOOR)))
+
+
+def _fits(cluster: tuple[Coordinates, ...]) -> bool:
+    """Whether these are of one kind and their losses lie on a lattice of modest size."""
+    steps = [part.loss_step for part in cluster]
+    largest_loss = sum(part.count * part.shift * step for part, step in zip(cluster, steps, strict=True))
+    same_kind = len({type(part.mechanism) for part in cluster}) == 1
+    return same_kind and largest_loss / common_step(steps) <= _MOST_POINTS
