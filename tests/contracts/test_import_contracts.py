@@ -1,0 +1,60 @@
+"""The import contracts trip when someone breaks them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+BREACHES = {
+    "true counts after the measurement step": (
+        "estimate/methods.py", "from trellis.confidential.counts import TrueCounts",
+        "True counts stop at the measurement file"),
+    "true counts through a middleman": (
+        "workflow/public_half.py", "from trellis.workflow import confidential_half",
+        "True counts stop at the measurement file"),
+    "verification that trusts the estimator": (
+        "verify/tables.py", "from trellis.estimate import gls",
+        "Verification shares no code"),
+    "an upward import": (
+        "privacy/budget.py", "from trellis.model.plan import Plan",
+        "Layers"),
+    "a stage that imports another": (
+        "release/tables.py", "from trellis.planning import invariants",
+        "Layers"),
+    "an engine outside its file": (
+        "ingest/counts.py", "import duckdb",
+        "Engines are imported only by"),
+    "a heavy dependency in the trusted core": (
+        "privacy/ledger.py", "import pyarrow",
+        "Model and privacy rest on"),
+}  # fmt: skip
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = Path(sys.executable).with_name("lint-imports")
+    return subprocess.run(
+        [command, "--no-cache"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("breach", BREACHES)
+def test_breach_is_reported(tmp_path, breach):
+    name, planted, contract = BREACHES[breach]
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    path = tmp_path / "src" / "trellis" / name
+    path.write_text(f"{path.read_text()}\n{planted}\n")
+    done = lint(tmp_path)
+    assert done.returncode == 1
+    broken = [line for line in done.stdout.splitlines() if " BROKEN" in line]
+    assert any(contract in line for line in broken), done.stdout

@@ -1,0 +1,160 @@
+"""Every block of shell and Python in the README, the tutorial and the other pages runs as printed.
+
+Blocks of one page run in order, in one folder: shell blocks by bash, Python blocks in one session.
+A block `text exact` is the output of the block before it; on the census data it must occur in what
+that block prints. A plain `text` block shows one run, whose noise no other run repeats.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+import trellis
+
+REPOSITORY = Path(__file__).parents[2]
+CENSUS = REPOSITORY.parent / "shared" / "data" / "census_blocks_2010_de.parquet"
+PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (REPOSITORY / "docs").glob("*.md"))]
+
+_BLOCK = re.compile(r"^```(?P<kind>[^\n]+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    place: str
+
+
+def blocks_of(page: str) -> list[Block]:
+    source = (REPOSITORY / page).read_text(encoding="utf-8")
+    return [
+        Block(m["kind"].strip(), m["text"], f"{page}:{source.count(chr(10), 0, m.start()) + 1}")
+        for m in _BLOCK.finditer(source)
+    ]
+
+
+class Session:
+    """Runs blocks one after the other, as a reader would type them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names: dict[str, object] = {"__name__": "__main__"}
+        self.printed = ""
+
+    def run(self, block: Block) -> None:
+        if block.kind == "sh":
+            self.printed = self._shell(block)
+        elif block.kind == "python":
+            with redirect_stdout(StringIO()) as out:
+                exec(compile(block.text, block.place, "exec"), self.names)
+            self.printed = out.getvalue()
+
+    def _shell(self, block: Block) -> str:
+        bin_folder = str(Path(sys.executable).parent)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.text],
+            cwd=self.folder,
+            env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}", "COLUMNS": "100"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.place}\n{block.text}\n{done.stdout}"
+        return done.stdout
+
+
+@pytest.fixture(params=["generated", "census"])
+def delaware(request, tmp_path):
+    """The example in a copy of the repository, with or without the folder of data beside it."""
+    if request.param == "census":
+        if not CENSUS.is_file():
+            pytest.skip("no ../shared/data/census_blocks_2010_de.parquet beside the repository")
+        shared = tmp_path / "shared" / "data"
+        shared.mkdir(parents=True)
+        shutil.copy(CENSUS, shared)
+    example = tmp_path / "trellis" / "examples" / "delaware"
+    made_by_use = shutil.ignore_patterns("data", "runs", "*.sqlite")
+    shutil.copytree(REPOSITORY / "examples" / "delaware", example, ignore=made_by_use)
+    return request.param, example
+
+
+def test_tutorial(delaware, monkeypatch):
+    data, folder = delaware
+    monkeypatch.chdir(folder)
+    session = Session(folder)
+    for block in blocks_of("docs/tutorial.md"):
+        session.run(block)
+        if block.kind == "text exact" and data == "census":
+            assert block.text in session.printed, block.place
+    # Nine in ten intervals hold at least; that fewer than eight in ten do is beyond five sigma.
+    assert session.names["inside"] > 0.8 * len(session.names["tracts"])
+
+
+def test_example_readme(delaware):
+    session = Session(delaware[1].parents[1])
+    for block in blocks_of("examples/delaware/README.md"):
+        session.run(block)
+
+
+@pytest.fixture
+def own_data(tmp_path, monkeypatch):
+    """What the README and the reference pages assume: records, a list of areas, a spec, a run."""
+    towns = [("north", "ash"), ("north", "elm"), ("south", "oak"), ("south", "yew")]
+    (tmp_path / "towns.csv").write_text("region,town\n" + "".join(f"{r},{t}\n" for r, t in towns))
+    people = "".join(f"{town}\n" * (40 + 70 * i) for i, (_, town) in enumerate(towns))
+    (tmp_path / "people.csv").write_text("town\n" + people)
+    spec = next(b.text for b in blocks_of("README.md") if b.kind == "yaml")
+    (tmp_path / "spec.yaml").write_text(spec)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def is_for_a_checkout(block: Block) -> bool:
+    return block.text.startswith("make ")
+
+
+def test_readme(own_data):
+    session = Session(own_data)
+    for block in blocks_of("README.md"):
+        if not is_for_a_checkout(block):
+            session.run(block)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in ("README.md", "docs/tutorial.md")])
+def test_page(page, own_data):
+    runnable = [b for b in blocks_of(page) if b.kind in ("sh", "python")]
+    if not runnable:
+        pytest.skip("a page without code to run")
+    trellis.run(trellis.Spec.load("spec.yaml"), out="runs/towns")
+    session = Session(own_data)
+    for block in runnable:
+        session.run(block)
+
+
+KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "examples/delaware/README.md"])
+def test_every_block_says_what_it_is(page):
+    """A block of another kind, or of none, would silently not be run."""
+    source = (REPOSITORY / page).read_text(encoding="utf-8")
+    assert source.count("\n```") == 2 * len(blocks_of(page))
+    assert {b.kind for b in blocks_of(page)} <= KINDS
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page):
+    source = (REPOSITORY / page).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", source):
+        if "://" not in target:
+            assert ((REPOSITORY / page).parent / target).exists(), f"{page}: {target}"
