@@ -26,7 +26,7 @@ def hierarchies(draw: st.DrawFn, max_levels: int = 4, max_children: int = 3) -> 
             for path, n in zip(deepest, counts, strict=True)
             for child in range(n)
         ]
-    return Hierarchy.from_paths(leaves + deepest, [f"level_{i}" for i in range(n_levels)])
+    return Hierarchy.from_paths(leaves + deepest)
 
 
 @st.composite

@@ -189,8 +189,8 @@ def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypat
     from trellis.errors import InputError
     from trellis.ingest import counts
 
-    def quoting(reader, column):
-        value = reader.query(f"SELECT min({column}) AS v FROM {reader.rows}")["v"][0]
+    def quoting(reader, column, name):
+        value = reader.query(f"SELECT min({name}) AS v FROM joined")["v"][0]
         raise InputError(f"Bad value {value}.")
 
     monkeypatch.setattr(counts, "_check_column", quoting)

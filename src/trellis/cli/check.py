@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import typer
 
+from trellis.cli.run import NewEdition
 from trellis.cli.terminal import Quiet, SpecPath
 
 NAME = "check"
 
 
-def command(ctx: typer.Context, spec: SpecPath, quiet: Quiet = False) -> None:
+def command(
+    ctx: typer.Context, spec: SpecPath, new_edition: NewEdition = False, quiet: Quiet = False
+) -> None:
     """Find everything that is wrong with a release; nothing is spent or written."""
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec
 
-    plan = check(Spec.load(spec))
+    plan = check(Spec.load(spec), new_edition=new_edition)
     ctx.obj.hushed(quiet).say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.sizes[-1]:,} areas on "
         "the last. Nothing was spent."

@@ -46,6 +46,7 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     rows = [[_number(county[key]) for key in keys] for county in counties]
     terminal.table("The first counties", columns, rows)
     terminal.say("\nOpen next:")
+    terminal.say(f"  {folder / 'report' / 'index.html'}   pictures of guarantee and accuracy")
     terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables beside it")
     terminal.say(f"  {folder / 'privacy.json'}   what is protected, and how well")
     terminal.say(f"  {spec}   the spec: edit it, for example the shares")

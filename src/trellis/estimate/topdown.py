@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.errors import SpecError
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.estimate.projection import project_l2, project_l2_families
@@ -29,6 +30,12 @@ Whole = NDArray[np.int64]
 def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
     """Least squares family by family, without variances: the plain TopDown step."""
     evidence = Evidence.of(measurements)
+    if np.inf in evidence.variance:
+        name = measurements.plan.levels[evidence.variance.index(np.inf)]
+        raise SpecError(
+            f"Method topdown works on measured levels only, and level {name!r} was not measured. "
+            "Use gls_topdown."
+        )
     # Within a level the variances are equal; only exact levels stand out.
     weights = [
         np.full(len(cells), np.inf) if variance == 0 else None

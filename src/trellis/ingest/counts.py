@@ -6,7 +6,6 @@ at fault: all of that is confidential.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Reader, Source, open_source, quoted
+from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, Source, open_source, quoted
 from trellis.model.hierarchy import Hierarchy
 
 _MOST = 2**48
@@ -50,8 +49,7 @@ def tabulate(
 
 
 _JOINED = "joined"
-_COUNTS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|VARCHAR|DOUBLE|FLOAT|DECIMAL\(.*\)")
-"""Types that may hold counts; text does in a CSV file."""
+_REAL_NUMBERS = r"DOUBLE|FLOAT|DECIMAL\(.*\)"
 
 
 def _join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
@@ -77,7 +75,7 @@ def _join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping
 
 def _check_type(reader: Reader, column: str) -> None:
     reader.require(column)
-    if not _COUNTS.fullmatch(reader.types[column]):
+    if not reader.holds(column, TEXT, WHOLE_NUMBERS, _REAL_NUMBERS):  # text: in a CSV file
         raise InputError(
             f"Column {column!r} of {reader.name} holds {reader.kind(column)} values, not counts."
         )

@@ -6,6 +6,7 @@ is reported by what was attempted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
@@ -19,6 +20,10 @@ from trellis.errors import InputError
 
 Source = Path | pa.Table
 """A file, or a frame that was handed over in Python."""
+
+TEXT = r'VARCHAR|ENUM\(.*\)|"?NULL"?'
+WHOLE_NUMBERS = r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"
+"""Types of columns, as patterns for `Reader.holds`."""
 
 _READERS = {
     ".parquet": "read_parquet",
@@ -90,6 +95,10 @@ class Reader:
             raise InputError(f"{self.name} has no column {column!r}; {hint}.")
         return quoted(column)
 
+    def holds(self, column: str, *types: str) -> bool:
+        """Whether the type of a column matches one of these patterns completely."""
+        return any(re.fullmatch(pattern, self.types[column]) for pattern in types)
+
     def kind(self, column: str) -> str:
         """The type of a column in a word; DuckDB's own text may list values or fields."""
         return self.types[column].partition("(")[0].lower()
@@ -97,7 +106,7 @@ class Reader:
     def code(self, column: str, width: int | None = None) -> str:
         """A column of codes as SQL text, codes of digits zero-padded to `width`."""
         identifier = self.require(column)
-        if self.types[column].startswith(("DOUBLE", "FLOAT", "DECIMAL", "STRUCT", "BLOB")):
+        if not self.holds(column, TEXT, WHOLE_NUMBERS):
             raise InputError(
                 f"Column {column!r} of {self.name} holds {self.kind(column)} values; "
                 "codes are text or whole numbers."

@@ -40,6 +40,9 @@ class Estimates:
                 raise StructureError("Estimates need one row per area and one column per cell.")
             if not all(np.isfinite(a).all() for a in arrays):
                 raise StructureError("Estimates must be finite numbers.")
+        kinds = {a.dtype for a in self.counts}
+        if kinds not in ({np.dtype(np.int64)}, {np.dtype(np.float64)}):
+            raise StructureError("Counts must be int64 on all levels, or float64 on all levels.")
         for level in range(self.hierarchy.n_levels - 1):
             sums = self.hierarchy.sum_children(level, self.counts[level + 1])
             if not self._equal(sums, self.counts[level]):

@@ -44,6 +44,8 @@ class Hierarchy:
             raise StructureError(f"Level names {list(names)} must be distinct, and at least one.")
         if len(self.child_start) != len(names) - 1:
             raise StructureError("There must be one child_start for each level but the last.")
+        if not len(self.node_codes) == len(self.passes_through) == len(names):
+            raise StructureError("There must be codes and marks for each level.")
         n_nodes = 1
         for level, name in enumerate(names):
             codes, passing = self.node_codes[level], self.passes_through[level]
@@ -54,8 +56,27 @@ class Hierarchy:
                     f"Area {twice!r} occurs twice on level {name!r}. An area has one parent, and "
                     "codes are unique within a level: join the parent's code to it, or drop one."
                 )
+            if passing.all():
+                raise StructureError(f"Level {name!r} has no areas of its own. Leave it out.")
+            if level:
+                self._check_passing(level)
             if level + 1 < len(names):
                 n_nodes = _check_children(name, self.child_start[level], n_nodes)
+
+    def _check_passing(self, level: int) -> None:
+        """Below an area that has ended there is one node on each level, with its code."""
+        passing, above = self.passes_through[level], self.passes_through[level - 1]
+        if not (passing.any() or above.any()):
+            return
+        parents = self.parents(level)
+        only = np.diff(self.child_start[level - 1])[parents] == 1
+        here = np.flatnonzero(passing)
+        same = self.node_codes[level][here] == self.node_codes[level - 1][parents[here]]
+        if (above[parents] & ~passing).any() or not only[here].all() or not same.all():
+            raise StructureError(
+                f"A pass-through node of level {self.level_names[level]!r}, or one below such a "
+                "node, is not the only child of an area with its code."
+            )
 
     # -- construction ---------------------------------------------------------------------------
 
@@ -89,6 +110,8 @@ class Hierarchy:
         """
         if not columns or not columns[0].size:
             raise StructureError("The hierarchy is empty: give at least one leaf.")
+        if len(level_names) != len(columns) or len({column.shape for column in columns}) > 1:
+            raise StructureError("Give one column for each level name, all of one length.")
         ended = _ended_marks(level_names, columns)
         columns = _fill_down(columns, ended)
         if (order := _row_order(columns)) is not None:

@@ -47,8 +47,6 @@ def plan_counts(
     )
     # With several cells the exact total of the root says nothing about its cells.
     measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
-    if not measurable:
-        raise SpecError("A single total under neighbours: replace leaves nothing to protect.")
     shares = request.shares.over(levels, measurable)
     _check_identifiable(request.method, levels, measurable, shares)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from trellis.errors import PrivacyError
+from trellis.privacy.accounting import Accountant
 from trellis.privacy.mechanisms import DiscreteLaplace, Mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -42,13 +43,18 @@ class Guarantee:
             total += charge.mechanism.epsilon(self.protection.l1)
         return total
 
+    @property
+    def accountant(self) -> Accountant:
+        """The exact accountant of these charges, for whole curves and the trade-off function."""
+        protection = self.protection
+        accountant = Accountant(protection.neighbours, protection.max_contribution)
+        for charge in self.charges:
+            accountant = accountant.add(charge.mechanism)
+        return accountant
+
     def epsilon(self, delta: float | Fraction) -> float:
-        """An epsilon such that the release is (epsilon, delta)-DP, rounded up."""
-        if not 0 < delta < 1:
-            raise PrivacyError(f"delta must lie strictly between 0 and 1; got {float(delta):g}.")
-        bound = math.nextafter(zcdp_epsilon(self.rho, float(delta)), math.inf)
-        pure = self.pure_epsilon
-        return bound if pure is None else min(bound, math.nextafter(float(pure), math.inf))
+        """An epsilon such that the release is (epsilon, delta)-DP: exact, rounded up."""
+        return self.accountant.epsilon(delta)
 
     def under(self, neighbours: Neighbours) -> Guarantee:
         """The same charges for another relation; `replace` does not give `add_remove`."""
@@ -62,14 +68,6 @@ class Guarantee:
         if isinstance(charge.mechanism, DiscreteLaplace):
             return charge.mechanism.epsilon(self.protection.l1) ** 2 / 2
         return charge.mechanism.rho(self.protection.l2_squared)
-
-
-def zcdp_epsilon(rho: Fraction | float, delta: float) -> float:
-    """The epsilon at `delta` that rho-zCDP implies: rho + 2 sqrt(rho log(1/delta)).
-
-    Reference: Bun and Steinke, TCC 2016, arXiv:1605.02065.
-    """
-    return float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))
 
 
 def round_up(value: float, digits: int = 4) -> str:

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from trellis.errors import BudgetExceeded, LedgerError
+from trellis.errors import BudgetExceeded, LedgerError, PrivacyError
 from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import mechanism
@@ -51,6 +51,7 @@ class Entry:
     """One charge as it stands in the ledger."""
 
     run_id: str
+    dataset: str
     release: str
     edition: int
     guarantee: Guarantee
@@ -82,29 +83,34 @@ class Ledger:
 
     def entries(self, dataset: str) -> list[Entry]:
         """All charges on a data set, oldest first; none if there is no ledger yet."""
-        with self._transaction(make=False) as db:
+        with self._reading() as db:
             return _entries(db, dataset)
 
     def limit(self, dataset: str) -> Budget | None:
         """The limit that was set for a data set, if any."""
-        with self._transaction(make=False) as db:
+        with self._reading() as db:
             return _limit(db, dataset)
 
     def datasets(self) -> list[str]:
-        with self._transaction(make=False) as db:
+        with self._reading() as db:
             return [name for (name,) in db.execute("SELECT name FROM dataset ORDER BY name")]
 
     def key(self, dataset: str) -> bytes:
         """The secret key for fingerprints of this data set; made on first use."""
-        with self._transaction() as db:
-            return _dataset_key(db, dataset)
+        with self._writing() as db:
+            return _make_key(db, dataset)
+
+    def known_key(self, dataset: str) -> bytes | None:
+        """The same, or None where it has not been made."""
+        with self._reading() as db:
+            return _key(db, dataset)
 
     # -- writing --------------------------------------------------------------------------------
 
     def set_limit(self, dataset: str, limit: Budget) -> None:
         """Set or change the limit of a data set, whatever has been spent."""
-        with self._transaction() as db:
-            _dataset_key(db, dataset)
+        with self._writing() as db:
+            _make_key(db, dataset)
             _write_limit(db, dataset, limit)
 
     def check(
@@ -118,7 +124,7 @@ class Ledger:
         new_edition: bool = False,
     ) -> None:
         """Raise what `charge` would raise, as far as known without a fingerprint; write nothing."""
-        with self._transaction(make=False) as db:
+        with self._reading() as db:
             if _entry(db, run_id) is not None:
                 return
             _check_cost(db, dataset, guarantee, limit)
@@ -137,9 +143,10 @@ class Ledger:
         new_edition: bool = False,
     ) -> None:
         """Enter the cost of a run; a run that has been charged is not charged again."""
-        with self._transaction() as db:
+        with self._writing() as db:
             if (old := _entry(db, run_id)) is not None:
-                same_input = _edition(db, dataset, fingerprint, new_edition) == old.edition
+                edition = _edition(db, dataset, fingerprint, new_edition)
+                same_input = (old.dataset, old.edition) == (dataset, edition)
                 if old.guarantee != guarantee or not same_input:
                     raise LedgerError(
                         "This run was charged for another plan or another input. "
@@ -148,6 +155,7 @@ class Ledger:
                 return
             _check_cost(db, dataset, guarantee, limit)
             edition = _edition(db, dataset, fingerprint, new_edition)
+            _make_key(db, dataset)
             if limit is not None:
                 _write_limit(db, dataset, limit)
             db.execute(
@@ -161,7 +169,7 @@ class Ledger:
     def claim(self, run_id: str) -> Claim:
         """Take the right to draw noise; any earlier claim on this charge becomes void."""
         token = secrets.token_hex(8)
-        with self._transaction() as db:
+        with self._writing() as db:
             entry = _charged(db, run_id)
             if entry.is_settled:
                 raise LedgerError(
@@ -173,7 +181,7 @@ class Ledger:
 
     def settle(self, claim: Claim, digest: str) -> None:
         """Close a claim: the measurements with this digest are complete on disk."""
-        with self._transaction() as db:
+        with self._writing() as db:
             entry = _charged(db, claim.run_id)
             if entry.is_settled or entry.token != claim.token:
                 raise LedgerError(
@@ -183,29 +191,41 @@ class Ledger:
             db.execute("UPDATE charge SET digest = ? WHERE run_id = ?", (digest, claim.run_id))
 
     def entry(self, run_id: str) -> Entry | None:
-        with self._transaction(make=False) as db:
+        with self._reading() as db:
             return _entry(db, run_id)
 
     @contextmanager
-    def _transaction(self, *, make: bool = True) -> Iterator[sqlite3.Connection]:
-        """A write transaction; without `make`, an absent file reads as an empty ledger."""
-        where = self.path if make or self.path.exists() else ":memory:"
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction; an absent file reads as an empty ledger and is not made."""
+        if not self.path.parent.is_dir():
+            raise self._no_place()
+        is_there = self.path.exists() and self.path.stat().st_size > 0
+        with self._open(self.path if is_there else ":memory:") as db:
+            db.execute("BEGIN")
+            if not is_there:
+                _make_tables(db)
+            yield db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction that no other process enters; on disk when the block ends."""
+        with self._open(self.path, make=True) as db:
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("BEGIN IMMEDIATE")
+            _make_tables(db)
+            yield db
+            db.execute("COMMIT")
+
+    @contextmanager
+    def _open(self, where: Path | str, *, make: bool = False) -> Iterator[sqlite3.Connection]:
         try:
             if make:
                 self.path.touch(mode=0o600)  # it holds keys
             db = sqlite3.connect(where, timeout=30, isolation_level=None)
         except (OSError, sqlite3.Error):
-            raise LedgerError(
-                f"The ledger {self.path} cannot be opened. Check that its folder exists."
-            ) from None
+            raise self._no_place() from None
         try:
-            db.execute("PRAGMA synchronous = FULL")
-            # Statement by statement: executescript would commit the transaction it runs in.
-            db.execute("BEGIN IMMEDIATE")
-            for statement in filter(str.strip, _TABLES.split(";")):
-                db.execute(statement)
             yield db
-            db.execute("COMMIT")
         except sqlite3.Error as error:
             raise LedgerError(
                 f"The ledger {self.path} cannot be used ({type(error).__name__}). "
@@ -213,6 +233,17 @@ class Ledger:
             ) from None
         finally:
             db.close()
+
+    def _no_place(self) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self.path} cannot be opened. Check that its folder exists."
+        )
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    # Statement by statement: executescript would commit the transaction it runs in.
+    for statement in filter(str.strip, _TABLES.split(";")):
+        db.execute(statement)
 
 
 def spent(entries: list[Entry], neighbours: Neighbours) -> list[Guarantee]:
@@ -274,9 +305,10 @@ def _check_limit(dataset: str, guarantees: list[Guarantee], limit: Budget | None
             )
     assert allowed is not None
     if used + cost > allowed:
+        left = max(allowed - used, Fraction(0))
         raise BudgetExceeded(
-            f"This release costs {kind} = {cost}, but data set {dataset!r} has only "
-            f"{allowed - used} of its limit {allowed} left. Lower the budget, or raise the limit."
+            f"This release costs {kind} = {cost}, but data set {dataset!r} has only {left} of its "
+            f"limit {allowed} left. Lower the budget, or raise the limit."
         )
 
 
@@ -306,7 +338,8 @@ def _entry(db: sqlite3.Connection, run_id: str) -> Entry | None:
     return None if row is None else _to_entry(row)
 
 
-_SELECT_ENTRY = "SELECT run_id, release, edition, guarantee_json, made, token, digest FROM charge"
+_SELECT_ENTRY = """
+SELECT run_id, dataset, release, edition, guarantee_json, made, token, digest FROM charge"""
 
 
 def _charged(db: sqlite3.Connection, run_id: str) -> Entry:
@@ -317,15 +350,17 @@ def _charged(db: sqlite3.Connection, run_id: str) -> Entry:
 
 
 def _to_entry(row: tuple) -> Entry:
-    run_id, release, edition, guarantee, made, token, digest = row
-    return Entry(run_id, release, edition, _from_json(guarantee), made, token, digest)
+    run_id, dataset, release, edition, guarantee, made, token, digest = row
+    with _refusing_damage():
+        return Entry(run_id, dataset, release, edition, _from_json(guarantee), made, token, digest)
 
 
 def _limit(db: sqlite3.Connection, dataset: str) -> Budget | None:
     row = db.execute("SELECT limit_json FROM dataset WHERE name = ?", (dataset,)).fetchone()
     if row is None or row[0] is None:
         return None
-    return Budget(**{name: Fraction(value) for name, value in json.loads(row[0]).items()})
+    with _refusing_damage():
+        return Budget(**{name: Fraction(value) for name, value in json.loads(row[0]).items()})
 
 
 def _write_limit(db: sqlite3.Connection, dataset: str, limit: Budget) -> None:
@@ -334,11 +369,16 @@ def _write_limit(db: sqlite3.Connection, dataset: str, limit: Budget) -> None:
     db.execute("UPDATE dataset SET limit_json = ? WHERE name = ?", (text, dataset))
 
 
-def _dataset_key(db: sqlite3.Connection, dataset: str) -> bytes:
-    db.execute(
-        "INSERT OR IGNORE INTO dataset VALUES (?, ?, NULL)", (dataset, secrets.token_bytes(32))
-    )
-    return db.execute("SELECT key FROM dataset WHERE name = ?", (dataset,)).fetchone()[0]
+def _key(db: sqlite3.Connection, dataset: str) -> bytes | None:
+    row = db.execute("SELECT key FROM dataset WHERE name = ?", (dataset,)).fetchone()
+    return None if row is None else row[0]
+
+
+def _make_key(db: sqlite3.Connection, dataset: str) -> bytes:
+    if (key := _key(db, dataset)) is None:
+        key = secrets.token_bytes(32)
+        db.execute("INSERT INTO dataset VALUES (?, ?, NULL)", (dataset, key))
+    return key
 
 
 def _to_json(guarantee: Guarantee) -> str:
@@ -361,6 +401,16 @@ def _from_json(text: str) -> Guarantee:
     charges = tuple(Charge(label, mechanism(*law)) for label, *law in fields.pop("charges"))
     neighbours = Neighbours(fields.pop("neighbours"))
     return Guarantee(Protection(neighbours=neighbours, **fields), charges)
+
+
+@contextmanager
+def _refusing_damage() -> Iterator[None]:
+    try:
+        yield
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, PrivacyError):
+        raise LedgerError(
+            "The ledger is damaged: an entry in it cannot be read. Put back a copy that is whole."
+        ) from None
 
 
 def _now() -> str:

@@ -6,12 +6,16 @@ from dataclasses import asdict
 from typing import Any
 
 from trellis.model.plan import Plan
-from trellis.privacy.guarantee import round_up
-from trellis.privacy.neighbours import Neighbours
+from trellis.model.statement import (
+    USUAL_DELTA,
+    attacks_in_words,
+    guarantee_in_words,
+    unprotected_in_words,
+)
 from trellis.storage.plans import noise_to_json
 
-DELTAS = ("1e-6", "1e-10", "1e-12")
-"""Where the guarantee is stated when the budget names no delta."""
+DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
+"""Where epsilon is stated when the budget names no delta."""
 
 
 def privacy_record(plan: Plan) -> dict[str, Any]:
@@ -38,42 +42,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
             }
             for query in plan.queries
         ],
-        "unprotected": _unprotected(plan),
+        "unprotected": unprotected_in_words(plan),
         "guarantee": guarantee_in_words(plan),
+        "attacker": attacks_in_words(plan),
     }
-
-
-def guarantee_in_words(plan: Plan) -> list[str]:
-    """The guarantee as sentences, assumptions included."""
-    guarantee, pure = plan.privacy, plan.privacy.pure_epsilon
-    sentences = [plan.protection.in_words()]
-    if pure is not None:
-        sentences.append(
-            f"Whatever is computed from this release, its probability differs between any two such "
-            f"data sets by a factor of at most exp({pure}) (pure differential privacy)."
-        )
-    else:
-        delta = "1e-10" if plan.budget.delta is None else str(float(plan.budget.delta))
-        epsilon = guarantee.epsilon(float(delta))
-        sentences.append(
-            f"The release satisfies zero-concentrated differential privacy with rho = "
-            f"{guarantee.rho}, and hence ({round_up(epsilon)}, {delta})-differential privacy."
-        )
-    sentences += _unprotected(plan)
-    sentences.append(
-        f"This holds if no {plan.protection.unit} has more than "
-        f"{plan.protection.max_contribution} record(s) in the data, and counts all releases of "
-        "the same records together only as far as they are in one ledger."
-    )
-    return sentences
-
-
-def _unprotected(plan: Plan) -> list[str]:
-    """What is published exactly, in sentences."""
-    if plan.protection.neighbours is Neighbours.ADD_REMOVE:
-        return ["The list of areas and categories is public and not protected."]
-    listed = ", ".join(plan.unprotected_totals)
-    return [
-        f"Totals of level(s) {listed} are published exactly and are not protected.",
-        "The list of areas and categories is public and not protected.",
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trellis.model.plan import Plan
-from trellis.release.privacy_record import guarantee_in_words
+from trellis.model.statement import attacks_in_words, guarantee_in_words
 
 _ABOUT_ERRORS = {
     "gls_topdown": (
@@ -26,7 +26,8 @@ _ABOUT_ERRORS = {
 
 def reading_guide(plan: Plan) -> str:
     """Markdown for data users."""
-    protected = "\n".join(f"- {sentence}" for sentence in guarantee_in_words(plan))
+    sentences = guarantee_in_words(plan) + attacks_in_words(plan)
+    protected = "\n".join(f"- {sentence}" for sentence in sentences)
     levels = "\n".join(
         f"| {name} | {size} |" for name, size in zip(plan.levels, plan.sizes, strict=True)
     )

@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,15 @@ def publish(partial: Path, path: Path) -> None:
 
 
 def remove_partials(path: Path) -> None:
-    """Destroy, unread, what earlier attempts at this folder left behind."""
-    for leftover in path.parent.glob(f".{path.name}.*{_PARTIAL}"):
-        shutil.rmtree(leftover)
+    """Destroy, unread, what earlier attempts at this file or folder left behind."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.*{_PARTIAL}"):
+        try:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        except OSError as error:
+            raise RunFolderError(
+                f"{leftover}, left by a run that broke off, could not be removed "
+                f"({error.strerror}). Remove it, and start again."
+            ) from None
 
 
 def sync_tree(folder: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.errors import RunFolderError
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
-from trellis.storage.parquet import read_table, write_table
+from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 
 def write_estimates(folder: Path, estimates: Estimates) -> None:
@@ -26,15 +25,13 @@ def write_estimates(folder: Path, estimates: Estimates) -> None:
 def read_estimates(folder: Path, hierarchy: Hierarchy, schema: Schema) -> Estimates:
     tables = [read_table(_file(folder, name)) for name in hierarchy.level_names]
 
-    def arrays(column: str) -> tuple[np.ndarray, ...] | None:
-        if column not in tables[0].column_names:
-            return None
+    def arrays(column: str) -> tuple[np.ndarray, ...]:
         return tuple(t[column].to_numpy().reshape(-1, schema.n_cells) for t in tables)
 
-    counts = arrays("count")
-    if counts is None:
-        raise RunFolderError(f"{folder} is damaged: it holds no counts.")
-    return Estimates(hierarchy, schema, counts, arrays("centre"), arrays("std_error"))
+    with refusing_damage(folder):
+        if tables[0].column_names == ["count"]:
+            return Estimates(hierarchy, schema, arrays("count"))
+        return Estimates(hierarchy, schema, *map(arrays, ("count", "centre", "std_error")))
 
 
 def _file(folder: Path, level: str) -> Path:

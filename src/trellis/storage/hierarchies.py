@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.storage.parquet import codes_from_arrow, codes_to_arrow, read_table, write_table
+from trellis.storage.parquet import (
+    codes_from_arrow,
+    codes_to_arrow,
+    read_table,
+    refusing_damage,
+    write_table,
+)
 
 _LEVELS = b"trellis.levels"
 
@@ -18,30 +25,39 @@ _LEVELS = b"trellis.levels"
 def write_hierarchy(path: Path, hierarchy: Hierarchy) -> None:
     """Columns: level (position), code, parent (position on the level above), passes_through."""
     parts = [_level_table(hierarchy, level) for level in range(hierarchy.n_levels)]
-    names = "\n".join(hierarchy.level_names).encode()
+    names = json.dumps(hierarchy.level_names)
     write_table(path, pa.concat_tables(parts).replace_schema_metadata({_LEVELS: names}))
 
 
 def read_hierarchy(path: Path) -> Hierarchy:
     table = read_table(path)
-    names = tuple((table.schema.metadata or {})[_LEVELS].decode().split("\n"))
+    with refusing_damage(path):
+        return _from_table(table)
+
+
+def _from_table(table: pa.Table) -> Hierarchy:
+    names = tuple(json.loads((table.schema.metadata or {})[_LEVELS]))
     level = table["level"].to_numpy()
     bounds = np.searchsorted(level, np.arange(len(names) + 1))
+    if bounds[-1] != level.size:
+        raise ValueError("there are nodes on a level without a name")
     codes, starts, passing = [], [], []
     for index, (begin, end) in enumerate(pairwise(bounds)):
         part = table.slice(begin, end - begin)
         codes.append(codes_from_arrow(part["code"]))
         passing.append(part["passes_through"].to_numpy().astype(np.bool_))
         if index:
-            n_parents = codes[index - 1].size
             parents = part["parent"].to_numpy()
+            if not (parents[1:] >= parents[:-1]).all():
+                raise ValueError("siblings do not stand together")
+            n_parents = codes[index - 1].size
             starts.append(np.searchsorted(parents, np.arange(n_parents + 1)).astype(np.int64))
     return Hierarchy(names, tuple(codes), tuple(starts), tuple(passing))
 
 
 def hierarchy_digest(hierarchy: Hierarchy) -> str:
     """SHA-256 of the whole tree, independent of how it is stored."""
-    digest = sha256("\n".join(hierarchy.level_names).encode())
+    digest = sha256(json.dumps(hierarchy.level_names).encode())
     for level in range(hierarchy.n_levels):
         codes = codes_to_arrow(hierarchy.codes(level))
         for buffer in codes.buffers()[1:]:

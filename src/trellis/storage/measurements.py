@@ -18,7 +18,13 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
 from trellis.storage.cells import cell_columns
-from trellis.storage.parquet import codes_to_arrow, read_table, repeated, write_table
+from trellis.storage.parquet import (
+    codes_to_arrow,
+    read_table,
+    refusing_damage,
+    repeated,
+    write_table,
+)
 
 
 def measurement_file(folder: Path, query: PlannedQuery) -> Path:
@@ -42,7 +48,8 @@ def read_measurements(folder: Path, plan: Plan, hierarchy: Hierarchy) -> Measure
     arrays = []
     for query in plan.queries:
         path = measurement_file(folder, query)
-        values = read_table(path, ["value"])["value"].to_numpy()
+        with refusing_damage(path):
+            values = read_table(path, ["value"])["value"].to_numpy()
         width = plan.width(query.query)
         if values.dtype != np.int64 or values.size != hierarchy.size(query.level) * width:
             raise RunFolderError(f"{path} does not fit the plan. Start in a new run folder.")

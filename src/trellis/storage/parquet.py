@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trellis.errors import RunFolderError
+from trellis.errors import RunFolderError, StructureError
 from trellis.model.hierarchy import CODE, Codes
 
 
@@ -21,11 +23,21 @@ def write_table(path: Path, table: pa.Table) -> None:
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     """A table by its path alone; folder names such as level=county add no columns."""
     try:
-        return pq.ParquetFile(path).read(columns=columns)
+        with pq.ParquetFile(path) as file:
+            return file.read(columns=columns)
     except FileNotFoundError:
         raise RunFolderError(f"{path} is missing.") from None
     except (OSError, pa.ArrowException):
         raise RunFolderError(f"{path} is damaged: it holds no readable Parquet.") from None
+
+
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Turns what is wrong with the content of a readable file into one kind of error."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, pa.ArrowException, StructureError):
+        raise RunFolderError(f"{path} is damaged: it does not hold what it should.") from None
 
 
 def codes_to_arrow(codes: Codes) -> pa.Array:
@@ -33,6 +45,8 @@ def codes_to_arrow(codes: Codes) -> pa.Array:
 
 
 def codes_from_arrow(column: pa.ChunkedArray) -> Codes:
+    if column.null_count:
+        raise ValueError("a code is missing")  # as text it would become None
     return np.asarray(column.to_numpy(), dtype=object).astype(CODE)
 
 

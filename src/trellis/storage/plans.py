@@ -44,7 +44,7 @@ def read_plan(path: Path) -> Plan:
     content = read_json(path)
     try:
         return plan_from_json(content)
-    except (KeyError, TypeError, ValueError, AttributeError, TrellisError):
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, TrellisError):
         raise RunFolderError(f"{path} is damaged: it holds no complete plan.") from None
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trellis.privacy import Accountant
+from trellis.privacy.mechanisms import mechanism
 from trellis.verify.run_files import RunFiles
 
 
@@ -59,7 +61,10 @@ def budget(run: RunFiles) -> Iterator[str]:
         yield "the shares of plan.json do not sum to one"
     total = {name: Fraction(value) for name, value in run.plan["budget"].items()}
     cost, kind = _cost(run.plan, noisy)
-    if kind in total and "delta" not in total and cost != total[kind]:
+    if "delta" in total:
+        if _accountant(run.plan, noisy).delta(total["epsilon"]) > total["delta"]:
+            yield "the noise of plan.json does not keep its epsilon and delta"
+    elif cost != total[kind]:
         yield f"the noise of plan.json costs {kind} = {cost}, not {total[kind]}"
     unit = cost / sum(Fraction(q["share"]) for q in noisy)
     for q in noisy:
@@ -142,6 +147,14 @@ def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction
         else:
             cost += cells_moved * m**2 / (2 * parameter)
     return cost, kind
+
+
+def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> Accountant:
+    protection = plan["protection"]
+    accountant = Accountant(protection["neighbours"], protection["max_contribution"])
+    for q in queries:
+        accountant = accountant.add(mechanism(q["noise"]["law"], q["noise"]["parameter"]))
+    return accountant
 
 
 def _variance(noise: dict[str, Any]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def measure(
     with progress.stage("plan"):
         prepared = prepare(spec, hierarchy)
         if folder.is_started:
-            _check_same_areas(folder, prepared.plan)
+            _check_same_plan(folder, prepared.plan)
         expected = with_expected_errors(prepared.plan, prepared.hierarchy)
     measure_into(
         folder,
@@ -75,9 +76,10 @@ def run(
     return finish(folder, progress or Silent())
 
 
-def _check_same_areas(folder: RunFolder, plan: Plan) -> None:
-    if folder.plan().hierarchy_digest != plan.hierarchy_digest:
+def _check_same_plan(folder: RunFolder, plan: Plan) -> None:
+    """Beside the spec, the plan depends on the areas, the order of cells and this program."""
+    if replace(folder.plan(), expected_errors=None) != plan:
         raise RunFolderError(
-            f"The hierarchy has changed since the run in {folder.path} began. "
+            f"The hierarchy or the plan has changed since the run in {folder.path} began. "
             "Restore it, or choose another folder with --out."
         )

@@ -6,15 +6,26 @@ from typing import Any
 
 from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.confidential_half import limit_of, read_counts
+from trellis.workflow.confidential_half import fingerprint, limit_of, read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import prepare, resolve_source
 
 
-def check(spec: Spec, *, data: Any = None, hierarchy: Any = None) -> Plan:
+def check(
+    spec: Spec, *, data: Any = None, hierarchy: Any = None, new_edition: bool = False
+) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
     prepared = prepare(spec, hierarchy)
-    read_counts(prepared, resolve_source(spec, spec.data.source, data, "data.source"))
+    source = resolve_source(spec, spec.data.source, data, "data.source")
+    read_counts(prepared, source)
     ledger = Ledger(spec.ledger_path)
-    ledger.check(spec.dataset, "", prepared.plan.privacy, limit=limit_of(spec))
+    key = ledger.known_key(spec.dataset)
+    ledger.check(
+        spec.dataset,
+        "",
+        prepared.plan.privacy,
+        None if key is None else fingerprint(source, key),
+        limit=limit_of(spec),
+        new_edition=new_edition,
+    )
     return prepared.plan

@@ -117,8 +117,9 @@ def _draw(
     folder: RunFolder, prepared: Prepared, counts: TrueCounts, identity: RunIdentity, ledger: Ledger
 ) -> None:
     """Draw the noise that was charged, write it, and only then give it its name."""
-    remove_partials(folder.measurements)
     claim = ledger.claim(identity.run_id)
+    # Only now: before the claim, another process might settle what is removed here.
+    remove_partials(folder.measurements)
     partial = partial_folder(folder.measurements, claim.token)
     try:
         measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())

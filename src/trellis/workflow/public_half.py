@@ -17,6 +17,7 @@ import yaml
 
 from trellis.errors import RunFolderError
 from trellis.estimate.methods import METHODS, estimate
+from trellis.evaluate.report import report_page
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.planning.expected_error import with_expected_errors
@@ -72,8 +73,12 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, identity.csv)
-    for stage in (folder.measurements, folder.estimates, folder.release):
-        remove_partials(stage)
+    if not folder.report.is_dir():
+        with new_folder(folder.report) as partial:
+            (partial / "index.html").write_text(report_page(plan), encoding="utf-8")
+    made = (folder.measurements, folder.estimates, folder.release, folder.report)
+    for path in (*made, folder.privacy, folder.manifest):
+        remove_partials(path)
     write_json(folder.privacy, privacy_record(plan))
     write_json(
         folder.manifest,

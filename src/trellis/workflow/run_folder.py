@@ -2,7 +2,7 @@
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
     measurements/                                          noise has been spent
-    estimates/  release/                                   made from the measurements alone
+    estimates/  release/  report/                          made from the measurements alone
     privacy.json  manifest.json                            the manifest comes last: finished
 
 A stage that is there is complete: its folder appears under its name only when all is written.
@@ -59,6 +59,7 @@ class RunFolder:
         self.measurements = path / "measurements"
         self.estimates = path / "estimates"
         self.release = path / "release"
+        self.report = path / "report"
         self.privacy = path / "privacy.json"
         self.manifest = path / "manifest.json"
 

@@ -94,7 +94,9 @@ class MixedCurve:
     def _signed(self, epsilons: FloatArray) -> Bounds:
         """Bounds of delta_G for arguments of either sign."""
         shape, size = epsilons.shape, np.abs(epsilons)
-        lower, upper = (side.reshape(shape) for side in self.gaussian.delta_bounds(size.reshape(-1)))
+        lower, upper = (
+            side.reshape(shape) for side in self.gaussian.delta_bounds(size.reshape(-1))
+        )
         sure, shrink = -np.expm1(-size), np.exp(-size)
         negative = epsilons < 0
         return (
@@ -105,26 +107,24 @@ class MixedCurve:
 
 def exact_curve(composition: Composition) -> Curve | None:
     """The curve of the exact law, or None where a lattice does not fit."""
-    gaussian = gaussian_law(composition.gaussian) if composition.gaussian else None
     laplace = laplace_law(composition.laplace) if composition.laplace else None
-    if gaussian is None:
-        if laplace is None or composition.gaussian:
-            return None
-        return _laplace_curve(laplace)
+    if composition.laplace and laplace is None:
+        return None
+    gaussian = gaussian_law(composition.gaussian) if composition.gaussian else None
+    if composition.gaussian and gaussian is None:
+        return None
     if laplace is None:
-        return None if composition.laplace else gaussian_curve(gaussian)
+        return gaussian and gaussian_curve(gaussian)
+    if gaussian is None:
+        return _laplace_curve(laplace)
     return MixedCurve(composition, gaussian_curve(gaussian), laplace)
 
 
 def gaussian_curve(law: GaussianLaw) -> TableCurve:
-    r"""Tables of all losses h (s + K/2) > 0 up to P(S >= s) <= 1e-120.
-
-    The loss of each atom is one product of h with an exact half-integer.
-    """
+    """Tables of all positive losses up to P(S >= s) <= 1e-120."""
     reach = law.reach(LOG_FLOOR)
     s = np.arange(max(-reach, -(law.period // 2) + (law.period + 1) % 2), reach + 1)
-    losses = float(law.step) * (s + law.period / 2)
-    lower, upper = law.masses(s)
+    losses, (lower, upper) = law.losses(s), law.masses(s)
     missing = 2 * float(np.exp(-LOG_FLOOR))
     return TableCurve(LossTable(losses, lower), LossTable(losses, upper, missing))
 

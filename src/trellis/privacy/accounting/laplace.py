@@ -22,7 +22,7 @@ from trellis.privacy.accounting.losses import UNIT, FloatArray
 
 _MOST_ATOMS = 2**17
 _MOST_PRODUCTS = 2**23
-_UNDERFLOW = 1e-280
+_UNDERFLOW = 1e-280  # far above what products of doubles lose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,9 +62,9 @@ def laplace_law(parts: tuple[Coordinates, ...]) -> LaplaceLaw | None:
             return None
     # S = 0 has the largest loss, top / 2; both are whole multiples of step / 2.
     losses = float(step / 2) * (int(top / step) - 2 * positions)[::-1].astype(np.float64)
-    masses = masses[::-1]
-    lost = _UNDERFLOW if masses.min() < _UNDERFLOW else 0.0
-    return LaplaceLaw(losses, masses, units * UNIT, lost)
+    small = masses < _UNDERFLOW / _MOST_ATOMS
+    masses = np.where(small, 0.0, masses)[::-1]
+    return LaplaceLaw(losses, masses, units * UNIT, _UNDERFLOW if small.any() else 0.0)
 
 
 def _merge(
@@ -72,7 +72,7 @@ def _merge(
 ) -> tuple[NDArray[np.int64], FloatArray]:
     """Sum masses that share a position; positions come out sorted."""
     distinct, which = np.unique(positions, return_inverse=True)
-    return distinct, np.bincount(which, weights=masses)
+    return distinct, np.bincount(which, weights=masses).astype(np.float64)
 
 
 def _sum_of_equals(part: Coordinates) -> tuple[FloatArray, float]:
@@ -85,9 +85,7 @@ def _sum_of_equals(part: Coordinates) -> tuple[FloatArray, float]:
     x = np.arange(part.shift + 1)
     one = np.exp(-rate * x) / (1 + np.exp(-rate))
     one[1:-1] *= -np.expm1(-rate)
-    units = part.count * (
-        8 + 4 * rate * part.shift + 2 * (part.shift + 1) * (log2(part.count) + 1)
-    )
+    units = part.count * (8 + 4 * rate * part.shift + 2 * (part.shift + 1) * (log2(part.count) + 1))
     total, square, n = np.ones(1), one, part.count
     while n:
         if n % 2:

@@ -18,8 +18,8 @@ X_i centred at tau v_i instead of 0 gives a law P_tau with
 
 **Errors** in g(s), all computed and added to the enclosure [lower, upper]:
 - aliasing: P(S = s) <= e^{-h s^2 / (2K)} (sub-Gaussian: Canonne, Kamath and Steinke 2020,
-  Corollary 17), so a transform of length N adds at most \sum_{j != 0} e^{-h ((d + jN)^2 - d^2) / (2K)}
-  with d = s - tau K, whatever R;
+  Corollary 17), so a transform of length N adds, for d = s - tau K and whatever R, at most
+  \sum_{j != 0} e^{-h ((d + jN)^2 - d^2) / (2K)} <= 4 e^{-h N (N - 2|d|) / (2K)};
 - the characteristic function: its rounding (see `theta`), summed over frequencies and divided by N;
 - the transform: at most 16 u log2(N) times the 2-norm of the result, u = 2^-53. The classical
   bound for a power of two has 7 u in place of 16 u: Higham, Accuracy and Stability of Numerical
@@ -49,7 +49,7 @@ LARGEST_TRANSFORM = 2**22
 
 _LARGEST_PERIOD = 2**23
 _REACH = 2.0  # standard deviations that one tilt serves; costs a factor e^2 in accuracy
-_MARGIN = 10.0  # standard deviations to the nearest alias: e^-50
+_MARGIN = 10.0  # in standard deviations; aliases are below 4 e^-50
 _TAU_BITS = 2**26  # tilts are multiples of this fraction, so tau v and tau K are exact
 
 
@@ -63,11 +63,6 @@ class GaussianLaw:
     upper: FloatArray
 
     @property
-    def offset(self) -> Fraction:
-        """The loss at S = 0, which is c, in units of `step`."""
-        return Fraction(self.period, 2)
-
-    @property
     def deviation(self) -> float:
         """Standard deviation of S, an upper bound."""
         return sqrt(self.period / self.step)
@@ -75,6 +70,10 @@ class GaussianLaw:
     def reach(self, log_floor: float) -> int:
         """S from which on P(S >= s) <= e^-log_floor."""
         return ceil(self.deviation * sqrt(2 * log_floor)) + 1
+
+    def losses(self, s: NDArray[np.int64]) -> FloatArray:
+        """The losses h (s + K/2): one product each, of h with an exact half-integer."""
+        return float(self.step) * (s + self.period / 2).astype(np.float64)
 
     def masses(self, s: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of P(S = s), with 8 + 4 h s^2 / 2K units for the envelope."""
@@ -118,9 +117,7 @@ class _Group:
         return cls(sigma_squared, part.shift, part.count, int(part.loss_step / step))
 
 
-def _windows(
-    groups: list[_Group], period: int, half: int
-) -> Iterator[tuple[float, int, int]]:
+def _windows(groups: list[_Group], period: int, half: int) -> Iterator[tuple[float, int, int]]:
     """Tilts tau, each with the first and last s in 0..half that it serves."""
     taus = np.linspace(0.0, 0.5, 2049)
     means, variances = np.zeros_like(taus), np.zeros_like(taus)
@@ -146,12 +143,18 @@ def _enclose(
     """Bounds of g(s) from one transform under the tilt tau."""
     distance = s - tau * period
     farthest = float(np.abs(distance).max())
-    n = _power_of_two(farthest + _MARGIN * sqrt(period / step))
+    n = _power_of_two(farthest + sqrt(farthest**2 + _MARGIN**2 * period / step))
     half_rate = float(step / (2 * period))
 
     law, error = _tilted_law(groups, tau, n)
-    ratios = [group.count * log_normaliser_ratio(tau * group.shift, group.sigma_squared)
-              for group in groups] if tau else [0.0]
+    ratios = (
+        [
+            group.count * log_normaliser_ratio(tau * group.shift, group.sigma_squared)
+            for group in groups
+        ]
+        if tau
+        else [0.0]
+    )
     exponent = half_rate * distance**2 - sum(ratios)
     scale = np.exp(exponent)
     slack = UNIT * (32 + 10 * np.abs(exponent) + 20 * sum(ratios))

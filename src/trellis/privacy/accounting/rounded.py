@@ -13,7 +13,6 @@ Reference: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, PoPETs 2022, arXiv:2
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,34 +24,17 @@ from trellis.privacy.accounting.lattice import gaussian_law
 from trellis.privacy.accounting.losses import UNIT, FloatArray
 from trellis.privacy.mechanisms import DiscreteGaussian
 
-_MOST_POINTS = 2**15
+_MOST_POINTS = 2**14
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class LossLaw:
-    """Bounds of the masses at each loss of equal coordinates; `missing` bounds what is not listed."""
+    """Bounds of the mass at each loss, and of what is `missing` from the list."""
 
     losses: FloatArray
     lower: FloatArray
     upper: FloatArray
     missing: float
-
-    def log_moment(self, theta: float) -> float:
-        """log E e^{theta L} under the upper masses."""
-        exponents = self._log_upper + theta * self.losses
-        largest = exponents.max()
-        return float(largest + np.log(np.sum(np.exp(exponents - largest))))
-
-    def tilted_moments(self, theta: float) -> tuple[float, float]:
-        """Mean and variance under the law tilted by e^{theta L}."""
-        weights = np.exp(self._log_upper + theta * self.losses - self.log_moment(theta))
-        mean = float(weights @ self.losses)
-        return mean, float(weights @ (self.losses - mean) ** 2)
-
-    @cached_property
-    def _log_upper(self) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            return np.log(self.upper)
 
     def rounded(self, step: float) -> GridLaw:
         below = np.floor(self.losses / step)
@@ -61,45 +43,53 @@ class LossLaw:
         first = int(below[0])
         at = (below - first).astype(np.int64)
         size = int(at[-1]) + 2
-        masses, excess = (
-            np.bincount(at, mass * (1 - share), size) + np.bincount(at + 1, mass * share, size)
-            for mass in (self.upper, self.upper - self.lower)
-        )
+
+        def on_grid(mass: FloatArray) -> FloatArray:
+            low = np.bincount(at, mass * (1 - share), size)
+            return (low + np.bincount(at + 1, mass * share, size)).astype(np.float64)
+
+        masses, excess = on_grid(self.upper), on_grid(self.upper - self.lower)
         used = np.flatnonzero(masses)
-        return GridLaw(first + used, masses[used], excess[used])
+        return GridLaw(step, first + used, masses[used], excess[used])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GridLaw:
-    """Upper masses at multiples of the step, and by how much they may exceed the true ones."""
+    """Upper masses at whole multiples of the step, and how much they may exceed the true ones."""
 
+    step: float
     index: NDArray[np.int64]
     masses: FloatArray
     excess: FloatArray
 
-    def tilted(self, theta: float, step: float) -> Tilted:
+    def tilted(self, theta: float) -> Tilted:
         """Masses times e^{theta l}, normalised; an exponent x has 4 x + 8 units of error."""
-        exponents = theta * step * self.index
+        losses = self.step * self.index
+        exponents = theta * losses
         largest = float(np.max(np.log(self.masses) + exponents))
         factors = np.exp(exponents - largest)
-        total = float(self.masses @ factors)
+        weights = self.masses * factors
+        total = float(np.sum(weights))
+        mean = float(np.sum(weights * losses)) / total
         units = 16 + len(self.masses) + 4 * float(np.abs(exponents).max() + abs(largest))
         return Tilted(
-            masses=self.masses * factors / total,
+            masses=weights / total,
             log_moment=largest + float(np.log(total)),
-            excess=float(self.excess @ factors) / total,
-            rounding=UNIT * units,
+            mean=mean,
+            variance=float(np.sum(weights * (losses - mean) ** 2)) / total,
+            mass_error=float(np.sum(self.excess * factors)) / total + UNIT * units,
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tilted:
-    """A grid law under a tilt: its masses, and bounds of their sums of errors."""
+    """A grid law under a tilt, and a bound of the sum of the errors of its masses."""
 
     masses: FloatArray
     log_moment: float
-    excess: float
-    rounding: float
+    mean: float
+    variance: float
+    mass_error: float
 
 
 def commensurate(composition: Composition) -> list[tuple[Coordinates, ...]]:
@@ -125,13 +115,13 @@ def loss_law(cluster: tuple[Coordinates, ...]) -> LossLaw | None:
         return None
     reach = law.reach(LOG_FLOOR)
     s = np.arange(-reach, reach + 1)
-    losses = float(law.step) * (s + law.period / 2)
-    return LossLaw(losses, *law.masses(s), missing=2 * float(np.exp(-LOG_FLOOR)))
+    return LossLaw(law.losses(s), *law.masses(s), missing=2 * float(np.exp(-LOG_FLOOR)))
 
 
 def _fits(cluster: tuple[Coordinates, ...]) -> bool:
     """Whether these are of one kind and their losses lie on a lattice of modest size."""
-    steps = [part.loss_step for part in cluster]
-    largest_loss = sum(part.count * part.shift * step for part, step in zip(cluster, steps, strict=True))
-    same_kind = len({type(part.mechanism) for part in cluster}) == 1
-    return same_kind and largest_loss / common_step(steps) <= _MOST_POINTS
+    if len({type(part.mechanism) for part in cluster}) > 1:
+        return False
+    step = common_step(part.loss_step for part in cluster)
+    points = sum(part.count * part.shift * part.loss_step for part in cluster) / step
+    return points <= _MOST_POINTS and points / step <= _MOST_POINTS**2

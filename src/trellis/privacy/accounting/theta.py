@@ -86,14 +86,16 @@ def _direct(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharac
     imaginary = np.zeros_like(turns)
     moduli = np.zeros_like(turns)
     for x, weight in zip(offsets.tolist(), weights.tolist(), strict=True):
-        half = np.sin(np.pi * x * turns)
+        angle = _within_half_a_turn(x * turns)
+        half = np.sin(np.pi * angle)
         real -= 2 * weight * half**2
         moduli += 2 * weight * np.abs(half)
         if centre:
-            imaginary += weight * np.sin(2 * np.pi * x * turns)
+            imaginary += weight * np.sin(2 * np.pi * angle)
     log = _log1p(real, imaginary) if centre else np.log1p(real)
-    log_size = np.maximum(log.real, _LOG_TINY)
-    return LogCharacteristic(log, log_size, 80 * moduli * np.exp(-log_size) + _TRUNCATION)
+    log_size = np.maximum(np.real(log), _LOG_TINY)
+    units = 80 * moduli * np.exp(-log_size) + 2 * np.abs(log_size) + _TRUNCATION
+    return LogCharacteristic(log, log_size, units)
 
 
 def _dual(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharacteristic:
@@ -104,8 +106,9 @@ def _dual(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharacte
         for signed in (u, -u):
             modulus = np.exp(-4 * np.pi**2 * sigma_squared * signed * (signed / 2 - turns))
             moduli += modulus
-            real += np.cos(2 * np.pi * u * centre) * modulus
-            imaginary -= np.sin(2 * np.pi * signed * centre) * modulus
+            angle = 2 * np.pi * _within_half_a_turn(signed * centre)
+            real += np.cos(angle) * modulus
+            imaginary -= np.sin(angle) * modulus
     phase = 2 * np.pi * centre * turns
     gaussian = 2 * np.pi**2 * sigma_squared * turns**2 + _log_dual_normaliser(centre, sigma_squared)
     log = (_log1p(real, imaginary) + 1j * phase if centre else np.log1p(real)) - gaussian
@@ -116,7 +119,13 @@ def _dual(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharacte
 def _log_dual_normaliser(centre: float, sigma_squared: float) -> float:
     u = _dual_terms(sigma_squared)
     weights = np.exp(-2 * (np.pi * u) ** 2 * sigma_squared)
-    return float(np.log1p(2 * np.sum(weights * np.cos(2 * np.pi * u * centre))))
+    angles = 2 * np.pi * _within_half_a_turn(u * centre)
+    return float(np.log1p(2 * np.sum(weights * np.cos(angles))))
+
+
+def _within_half_a_turn(turns: FloatArray) -> FloatArray:
+    """The same angle within half a turn: exact, for all angles here are short binary fractions."""
+    return turns - np.round(turns)
 
 
 def _log1p(real: FloatArray, imaginary: FloatArray) -> NDArray[np.complex128]:

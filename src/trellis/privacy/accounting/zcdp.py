@@ -1,6 +1,6 @@
 r"""From zero-concentrated DP to (epsilon, delta): what the exact curve is compared with.
 
-Two conversions of rho-zCDP. Bun and Steinke (TCC 2016, arXiv:1605.02065), used by the Census Bureau:
+Two conversions of rho-zCDP. Bun and Steinke (TCC 2016, arXiv:1605.02065), as the Census Bureau:
 
     eps = rho + 2 sqrt(rho log(1/delta)).
 
@@ -25,13 +25,13 @@ from trellis.privacy.accounting.losses import UNIT, FloatArray
 _UNITS = 64 * UNIT  # rounding of a formula of a dozen operations, relative to its largest term
 
 
-def zcdp_epsilon(rho: Fraction, delta: float) -> float:
+def zcdp_epsilon(rho: Fraction | float, delta: float) -> float:
     """Bun and Steinke's epsilon, rounded up."""
     cost = float(rho)
     return (cost + 2 * float(np.sqrt(-cost * np.log(delta)))) * (1 + _UNITS)
 
 
-def tight_zcdp_epsilons(rho: Fraction, deltas: FloatArray) -> FloatArray:
+def tight_zcdp_epsilons(rho: Fraction | float, deltas: FloatArray) -> FloatArray:
     """Canonne, Kamath and Steinke's epsilons, at least 0 and rounded up."""
     cost = float(rho)
     log_inverse = -np.log(deltas)
@@ -42,7 +42,7 @@ def tight_zcdp_epsilons(rho: Fraction, deltas: FloatArray) -> FloatArray:
     return np.maximum(epsilons + _UNITS * terms, 0.0)
 
 
-def tight_zcdp_deltas(rho: Fraction, epsilons: FloatArray) -> FloatArray:
+def tight_zcdp_deltas(rho: Fraction | float, epsilons: FloatArray) -> FloatArray:
     """Canonne, Kamath and Steinke's deltas, at most 1 and rounded up, also where they underflow."""
     cost = float(rho)
     t = _increasing_root(lambda t: (1 + 2 * t) * cost + np.log(t) - np.log1p(t), epsilons)

@@ -192,8 +192,9 @@ class OutputSpec(_Model):
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
-        if not 0 < self.confidence < 1:
-            raise ValueError("confidence must lie strictly between 0 and 1, such as 9/10")
+        # Closer to one, the factor of an interval is infinite in floating point.
+        if not 0 < self.confidence <= 1 - Fraction(1, 10**9):
+            raise ValueError("confidence must lie above 0 and at most at 1 - 1e-9, such as 9/10")
         return self
 
 

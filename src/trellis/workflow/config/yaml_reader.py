@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from trellis.errors import SpecError
 
 _MOST_BYTES = 1_000_000
+_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -37,7 +39,18 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_decimal_text(self, node: Any) -> str:
         return self.construct_scalar(node)
 
+    def construct_whole_number(self, node: Any) -> int:
+        """YAML would read 010 as eight, 1:30 as ninety, and lose the zeros of the code 01001."""
+        text = self.construct_scalar(node)
+        if not _PLAIN.fullmatch(text):
+            raise SpecError(
+                f"Line {node.start_mark.line + 1}: {text!r} is no plain whole number; if it is a "
+                "code, quote it."
+            )
+        return int(text)
 
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_whole_number)
 # A float would round 0.1 before it becomes an exact fraction; a date would lose its spelling.
 for _tag in ("float", "timestamp"):
     _StrictLoader.add_constructor(f"tag:yaml.org,2002:{_tag}", _StrictLoader.construct_decimal_text)
@@ -57,7 +70,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)  # noqa: S506
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except OSError as error:
+        raise SpecError(f"{path} could not be read ({error.strerror}).") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SpecError(f"{path} is not readable YAML{_place(error)}.") from None
     if not isinstance(content, dict):
         raise SpecError(f"{path} must hold keys and values, such as 'release: my-release'.")

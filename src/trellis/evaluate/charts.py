@@ -1,0 +1,159 @@
+"""Line and bar charts as plain SVG text: they open anywhere, offline, and print.
+
+Colours are those of Okabe and Ito, which people with any colour vision tell apart; lines differ
+in dashes too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+WIDTH, HEIGHT = 640, 360
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 52
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_DASHES = ("", "7 4", "2 3", "9 3 2 3")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A named line through points."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A label and the kind of scale."""
+
+    label: str
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+    def ticks(self, low: float, high: float) -> list[tuple[float, str]]:
+        """Positions on the scale and their labels, about five of them."""
+        if self.log:
+            first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+            step = max(1, round((last - first) / 5))
+            return [(k, f"1e{k}") for k in range(first, last + 1, step)]
+        rough = (high - low) / 5
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(unit * f for f in (1, 2, 5, 10) if unit * f >= rough * 0.999)
+        first = math.ceil(low / step - 1e-9)
+        last = math.floor(high / step + 1e-9)
+        return [(k * step, f"{k * step:g}") for k in range(first, last + 1)]
+
+
+def line_chart(title: str, x_axis: Axis, y_axis: Axis, series: Sequence[Series]) -> str:
+    """One SVG element with axes, grid, lines and a legend."""
+    xs = [x_axis.place(x) for s in series for x in s.x]
+    ys = [y_axis.place(y) for s in series for y in s.y]
+    x_range = _widened(min(xs), max(xs), to_zero=False)
+    y_range = _widened(min(ys), max(ys), to_zero=not y_axis.log)
+    frame = _Frame(x_range, y_range)
+    parts = [frame.grid(x_axis, y_axis)]
+    for number, s in enumerate(series):
+        points = " ".join(
+            f"{frame.x(x_axis.place(x)):.1f},{frame.y(y_axis.place(y)):.1f}"
+            for x, y in zip(s.x, s.y, strict=True)
+        )
+        style = _style(number)
+        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2" {style}/>')
+        parts.append(_legend(number, s.name))
+    return _svg(title, parts)
+
+
+def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
+    """Horizontal bars with their values."""
+    most = max(value for _, value in bars) or 1.0
+    step = (HEIGHT - _TOP - 12) / len(bars)
+    label_width, parts = 150, []
+    for i, (name, value) in enumerate(bars):
+        y = _TOP + i * step
+        length = (WIDTH - label_width - 90) * value / most
+        middle = y + step / 2 + 4
+        parts.append(_text(label_width - 8, middle, name, "end"))
+        parts.append(
+            f'<rect x="{label_width}" y="{y + step * 0.15:.1f}" width="{length:.1f}" '
+            f'height="{step * 0.7:.1f}" fill="{_COLOURS[0]}"/>'
+        )
+        parts.append(_text(label_width + length + 6, middle, f"{value:.3g}{unit}"))
+    return _svg(title, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """From positions on the scales to pixels."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        return _LEFT + (value - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        return HEIGHT - _BOTTOM - (value - low) / (high - low) * (HEIGHT - _TOP - _BOTTOM)
+
+    def grid(self, x_axis: Axis, y_axis: Axis) -> str:
+        right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
+        parts = []
+        for value, label in x_axis.ticks(*self.x_range):
+            x = self.x(value)
+            parts.append(f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}" {_GREY}/>')
+            parts.append(_text(x, bottom + 18, label, "middle"))
+        for value, label in y_axis.ticks(*self.y_range):
+            y = self.y(value)
+            parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" {_GREY}/>')
+            parts.append(_text(_LEFT - 6, y + 4, label, "end"))
+        parts.append(_text((_LEFT + right) / 2, HEIGHT - 12, x_axis.label, "middle"))
+        parts.append(_text(_LEFT - 50, _TOP - 10, y_axis.label))
+        return "".join(parts)
+
+
+_GREY = 'stroke="#ddd" stroke-width="1"'
+
+
+def _widened(low: float, high: float, *, to_zero: bool) -> tuple[float, float]:
+    if to_zero:
+        low = min(low, 0.0)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _style(number: int) -> str:
+    kind = number % len(_COLOURS)
+    return f'stroke="{_COLOURS[kind]}" stroke-dasharray="{_DASHES[kind]}"'
+
+
+def _legend(number: int, name: str) -> str:
+    y = _TOP + 16 + 18 * number
+    x = WIDTH - _RIGHT - 236
+    return (
+        f'<line x1="{x}" y1="{y}" x2="{x + 30}" y2="{y}" stroke-width="2" {_style(number)}/>'
+        + _text(x + 36, y + 4, name)
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
+        f"{escape(text)}</text>"
+    )
+
+
+def _svg(title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
+        '<rect width="100%" height="100%" fill="#fff"/>'
+        + _text(WIDTH / 2, 16, title, "middle", "bold")
+        + "".join(parts)
+        + "</svg>"
+    )

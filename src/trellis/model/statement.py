@@ -1,0 +1,56 @@
+"""A plan's guarantee in plain words, assumptions included."""
+
+from __future__ import annotations
+
+from trellis.model.plan import Plan
+from trellis.privacy.attacker import PRIOR, strongest_attacks
+from trellis.privacy.guarantee import round_up
+from trellis.privacy.neighbours import Neighbours
+
+USUAL_DELTA = "1e-10"
+"""Where the guarantee is stated when the budget names no delta."""
+
+
+def guarantee_in_words(plan: Plan) -> list[str]:
+    """What is protected, how well, what is not, and what must be true for it to hold."""
+    protection = plan.protection
+    assumption = (
+        f"This holds if no {protection.unit} has more than {protection.max_contribution} "
+        "record(s) in the data. Several releases of the same records add up; the ledger adds up "
+        "those that are entered in it."
+    )
+    return [protection.in_words(), *_strength(plan), *unprotected_in_words(plan), assumption]
+
+
+def attacks_in_words(plan: Plan) -> list[str]:
+    """What an attacker can learn who knows every other record."""
+    return [attack.in_words(float(PRIOR)) for attack in strongest_attacks(plan.privacy.accountant)]
+
+
+def unprotected_in_words(plan: Plan) -> list[str]:
+    sentences = ["The list of areas and categories is public and not protected."]
+    if plan.protection.neighbours is Neighbours.REPLACE:
+        listed = ", ".join(plan.unprotected_totals)
+        exact = f"Totals of level(s) {listed} are published exactly and are not protected."
+        return [exact, *sentences]
+    return sentences
+
+
+def stated_delta(plan: Plan) -> str:
+    return USUAL_DELTA if plan.budget.delta is None else str(float(plan.budget.delta))
+
+
+def _strength(plan: Plan) -> list[str]:
+    guarantee, delta = plan.privacy, stated_delta(plan)
+    sentences = []
+    if (pure := guarantee.pure_epsilon) is not None:
+        sentences.append(
+            "Whatever is computed from this release, its probability differs between any two such "
+            f"data sets by a factor of at most exp({pure}) (pure differential privacy)."
+        )
+    epsilon = round_up(guarantee.epsilon(float(delta)))
+    sentences.append(
+        f"The release satisfies ({epsilon}, {delta})-differential privacy, computed exactly for "
+        f"its noise, and zero-concentrated differential privacy with rho = {guarantee.rho}."
+    )
+    return sentences

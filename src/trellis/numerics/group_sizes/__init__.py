@@ -1,0 +1,1 @@
+"""Kernels for tables of group sizes: exact whole-number optimum, isotonic and joint regression."""

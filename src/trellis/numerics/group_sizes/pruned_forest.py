@@ -1,0 +1,296 @@
+"""The leaves that can hold units at a given price, and the nodes above them, one tree per size.
+
+A unit pays at least w (1 - 2 y) at every node from its leaf to the root, so a leaf whose sum of
+these along its path exceeds the price holds nothing at that price. Noise leaves most cells of a
+large table out of reach; the others are copied into compact arrays, sorted for `unit_prices`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from trellis.numerics.group_sizes.unit_prices import (
+    FRAME,
+    NODE,
+    PRICE_LIMIT,
+    Frames,
+    IntArray,
+    Nodes,
+)
+
+TOP = 0
+"""Index of the node that holds the trees of all sizes together and has no measurement."""
+
+LEAST_RANKED, MOST_RANKED = 12, 400
+"""Numbers of keys for which counting is the fastest way to sort."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeShape:
+    """Nodes level by level, leaves apart: rows `level_start[l] : level_start[l + 1]` are level l.
+
+    Row r has children `first[r] : end[r]`, which are rows, or leaves if r is in the last level of
+    rows (a family). Weights are whole and positive, equal within a level.
+    """
+
+    level_start: IntArray
+    first: IntArray
+    end: IntArray
+    weight: IntArray
+    leaf_weight: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.first.size
+
+    @property
+    def n_leaves(self) -> int:
+        return int(self.end[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrunedForest:
+    """Compact trees: `nodes` by level, size and row, and the leaves of each family together.
+
+    `joins` and `before` are explained in `unit_prices`; `leaf_row` and `leaf_value` say where a
+    leaf comes from. Counts are exact at prices up to `limit`.
+    """
+
+    nodes: Nodes
+    joins: IntArray
+    before: IntArray
+    leaf_row: IntArray
+    leaf_value: IntArray
+    leaf_weight: int
+    limit: int
+    frames: Frames
+
+
+def prune(
+    shape: TreeShape, rows: IntArray, leaves: IntArray, limit: int, most_units: int
+) -> PrunedForest:
+    """All that can hold units at prices up to `limit` while no node holds over `most_units`."""
+    n_families = int(shape.level_start[-1] - shape.level_start[-2])
+    path = _path_prices(shape.level_start, shape.first, shape.end, shape.weight, rows)
+    least, count = _least_and_count(
+        shape.first, shape.end, path, leaves, n_families, shape.leaf_weight, limit
+    )
+    nodes, leaf_start = _lay_out(
+        shape.level_start, shape.first, shape.end, shape.weight, rows, path, count, limit
+    )
+    n_active = int(count.sum())
+    leaf_row, leaf_value = np.empty(n_active, np.int64), np.empty(n_active, np.int64)
+    _gather(shape.first, shape.end, leaves, least, leaf_start, leaf_row, leaf_value)
+    joins, before = np.empty(n_active, np.int64), np.empty(n_active, np.int64)
+    _price_families(nodes, shape.leaf_weight, most_units, leaf_row, leaf_value, joins, before)
+    frames = np.empty(shape.level_start.size, FRAME)
+    return PrunedForest(
+        nodes, joins, before, leaf_row, leaf_value, shape.leaf_weight, limit, frames
+    )
+
+
+@njit(nogil=True, cache=True)
+def _path_prices(
+    level_start: IntArray, first: IntArray, end: IntArray, weight: IntArray, rows: IntArray
+) -> IntArray:
+    """The sum of w (1 - 2 y) from each row up to its root."""
+    path = np.empty_like(rows)
+    for row in range(rows.shape[0]):
+        for s in range(rows.shape[1]):
+            path[row, s] = weight[row] * (1 - 2 * rows[row, s])
+    for row in range(level_start[-2]):
+        for child in range(first[row], end[row]):
+            for s in range(rows.shape[1]):
+                path[child, s] += path[row, s]
+    return path
+
+
+@njit(nogil=True, cache=True)
+def _least_and_count(
+    first: IntArray,
+    end: IntArray,
+    path: IntArray,
+    leaves: IntArray,
+    n_families: int,
+    leaf_weight: int,
+    limit: int,
+) -> tuple[IntArray, IntArray]:
+    """Per family and size: the least value a leaf in reach may have, and how many have it."""
+    least = np.empty((n_families, leaves.shape[1]), np.int64)
+    count = np.zeros((n_families, leaves.shape[1]), np.int64)
+    skipped = first.size - n_families
+    for family in range(n_families):
+        row = skipped + family
+        bound, number = least[family], count[family]
+        for s in range(bound.size):  # the ceiling of (leaf_weight + path - limit) / 2 leaf_weight
+            bound[s] = -((limit - leaf_weight - path[row, s]) // (2 * leaf_weight))
+        for leaf in range(first[row], end[row]):
+            values = leaves[leaf]
+            for s in range(bound.size):
+                number[s] += values[s] >= bound[s]
+    return least, count
+
+
+@njit(nogil=True, cache=True)
+def _lay_out(
+    level_start: IntArray,
+    first: IntArray,
+    end: IntArray,
+    weight: IntArray,
+    rows: IntArray,
+    path: IntArray,
+    count: IntArray,
+    limit: int,
+) -> tuple[Nodes, IntArray]:
+    """Number the rows with leaves in reach by level, size and row, and link them.
+
+    Returned with them: where each family's leaves of each size begin.
+    """
+    n_levels, n_sizes, skipped = level_start.size - 1, rows.shape[1], level_start[-2]
+    in_reach = np.zeros(rows.shape, np.int64)
+    in_reach[skipped:] = count
+    for row in range(skipped - 1, -1, -1):
+        for child in range(first[row], end[row]):
+            for s in range(n_sizes):
+                in_reach[row, s] += in_reach[child, s]
+    n_nodes = 1
+    number = np.empty(rows.shape, np.int64)
+    for level in range(n_levels):
+        for s in range(n_sizes):
+            for row in range(level_start[level], level_start[level + 1]):
+                number[row, s] = n_nodes
+                n_nodes += in_reach[row, s] > 0
+    nodes: Nodes = np.empty(n_nodes, NODE)
+    top = nodes[TOP]
+    top.row, top.column, top.weight, top.base, top.is_family, top.stop = -1, -1, 0, 0, 0, limit
+    top.first, top.end = 1, 1
+    leaf_start = np.empty((rows.shape[0] - skipped, n_sizes), np.int64)
+    n_leaves = 0
+    for level in range(n_levels):
+        for s in range(n_sizes):
+            for row in range(level_start[level], level_start[level + 1]):
+                if level == n_levels - 1:
+                    leaf_start[row - skipped, s] = n_leaves
+                    n_leaves += in_reach[row, s]
+                if in_reach[row, s] == 0:
+                    continue
+                node = nodes[number[row, s]]
+                node.row, node.column, node.weight = row, s, weight[row]
+                node.base = weight[row] * (1 - 2 * rows[row, s])
+                node.is_family = level == n_levels - 1
+                # The greatest price a child's unit can have: its ancestors' first units.
+                node.stop = limit - path[row, s]
+                if level == 0:
+                    top.end += 1
+                if level == n_levels - 1:
+                    node.first, node.end = leaf_start[row - skipped, s], n_leaves
+                else:
+                    node.first = node.end = number[first[row], s]
+                    for child in range(first[row], end[row]):
+                        node.end += in_reach[child, s] > 0
+    return nodes, leaf_start
+
+
+@njit(nogil=True, cache=True)
+def _gather(
+    first: IntArray,
+    end: IntArray,
+    leaves: IntArray,
+    least: IntArray,
+    leaf_start: IntArray,
+    leaf_row: IntArray,
+    leaf_value: IntArray,
+) -> None:
+    """Copy the leaves in reach; `leaf_start` is used up."""
+    skipped = first.size - least.shape[0]
+    for family in range(least.shape[0]):
+        bound, place = least[family], leaf_start[family]
+        for leaf in range(first[skipped + family], end[skipped + family]):
+            values = leaves[leaf]
+            for s in range(bound.size):
+                if values[s] >= bound[s]:
+                    leaf_row[place[s]] = leaf
+                    leaf_value[place[s]] = values[s]
+                    place[s] += 1
+
+
+@njit(nogil=True, cache=True)
+def _price_families(
+    nodes: Nodes,
+    leaf_weight: int,
+    most_units: int,
+    leaf_row: IntArray,
+    leaf_value: IntArray,
+    joins: IntArray,
+    before: IntArray,
+) -> None:
+    """Sort each family's leaves, largest first, and price them; drop those that join too late."""
+    scratch = np.empty(3 * MOST_RANKED, np.int64)
+    for node in nodes:
+        if not node.is_family:
+            continue
+        first, end = node.first, node.end
+        sort_descending(leaf_value[first:end], leaf_row[first:end], scratch)
+        # Joining after more units than this costs more than any price in use.
+        cap = min(most_units, PRICE_LIMIT // (2 * node.weight))
+        units, j = 0, first
+        while True:
+            before[j] = units
+            joins[j] = leaf_weight * (1 - 2 * leaf_value[j]) + node.base + 2 * node.weight * units
+            j += 1
+            if j == end:
+                break
+            gap = leaf_value[j - 1] - leaf_value[j]
+            # The products may be too large for int64.
+            if gap > (cap - units) // (j - first):
+                break
+            units += gap * (j - first)
+        node.end = j
+
+
+@njit(nogil=True, cache=True)
+def sort_descending(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
+    """Sort `keys`, largest first, and `items` along with them, in place.
+
+    Counting for each key how many are larger takes no branch that could be mispredicted, and is
+    the fastest way over a few hundred keys. Others are left to Shell's sort.
+    """
+    if LEAST_RANKED <= keys.size <= MOST_RANKED:
+        _sort_by_ranks(keys, items, scratch)
+    else:
+        _shell_sort(keys, items)
+
+
+@njit(nogil=True, cache=True)
+def _sort_by_ranks(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
+    n = keys.size
+    sorted_keys, sorted_items = scratch[:n], scratch[n : 2 * n]
+    n_equal = scratch[2 * n : 3 * n]  # by rank: how many keys of this rank are in their place
+    n_equal[:] = 0
+    for i in range(n):
+        key, rank = keys[i], 0
+        for j in range(n):
+            rank += np.int64(keys[j] > key)
+        place = rank + n_equal[rank]
+        n_equal[rank] += 1
+        sorted_keys[place], sorted_items[place] = key, items[i]
+    keys[:] = sorted_keys
+    items[:] = sorted_items
+
+
+@njit(nogil=True, cache=True)
+def _shell_sort(keys: IntArray, items: IntArray) -> None:
+    gap = 1
+    while gap < keys.size // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, keys.size):
+            key, item, j = keys[i], items[i], i
+            while j >= gap and keys[j - gap] < key:
+                keys[j], items[j] = keys[j - gap], items[j - gap]
+                j -= gap
+            keys[j], items[j] = key, item
+        gap //= 3

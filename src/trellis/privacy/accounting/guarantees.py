@@ -1,0 +1,215 @@
+"""Certified answers about one or several compositions: epsilon, delta, trade-off."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Rational, Real
+from reprlib import repr as short_repr
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trellis.errors import PrivacyError
+from trellis.privacy.accounting.bracket import bracket_curve
+from trellis.privacy.accounting.composition import Composition
+from trellis.privacy.accounting.curves import (
+    Bounds,
+    Curve,
+    Tier,
+    ZcdpCurve,
+    simple_deltas,
+    simple_epsilons,
+)
+from trellis.privacy.accounting.exact import exact_curve
+from trellis.privacy.accounting.losses import FloatArray
+from trellis.privacy.accounting.rounding import float_above, float_below
+from trellis.privacy.accounting.tradeoff import tradeoff_bounds
+from trellis.privacy.accounting.zcdp import zcdp_epsilon
+
+Number = float | Fraction
+
+_NOTES = {
+    Tier.BRACKET: "The losses have no common lattice that fits; bounds include what rounding them "
+    "to a grid can do.",
+    Tier.ZCDP: "A law of the losses is too large to compute; the upper bound comes from "
+    "zero-concentrated DP and there is no lower bound.",
+}
+_NOTE_CONTRIBUTIONS = (
+    "That several records do their worst in one cell could not be certified for so little noise; "
+    "the upper bound comes from zero-concentrated DP."
+)
+
+
+class Guarantee(ABC):
+    """The privacy of the worst among some compositions, at any epsilon, delta or alpha.
+
+    `epsilon` and `delta` return upper bounds, `tradeoff` a lower bound: true statements about
+    the release. The `..._bounds` add the other side; both sides hold with certainty, rounding
+    included. The `..._curve` do the same for arrays.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def cases(self) -> tuple[Composition, ...]:
+        """Compositions, one per kind of neighbour; each bounds its kind."""
+
+    @property
+    @abstractmethod
+    def certified(self) -> bool:
+        """Whether the cases, and not only their rho, are known to include the worst one."""
+
+    @property
+    def rho(self) -> Fraction:
+        """Zero-concentrated DP, exactly."""
+        return max(case.rho for case in self.cases)
+
+    @property
+    def tier(self) -> Tier:
+        """How the answers are certified: the weakest way among the cases."""
+        if not self.certified:
+            return Tier.ZCDP
+        tiers = {curve_of(case).tier for case in self.cases}
+        return next(tier for tier in (Tier.ZCDP, Tier.BRACKET, Tier.LATTICE) if tier in tiers)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers should know about how they were found."""
+        if not self.certified:
+            return (_NOTE_CONTRIBUTIONS,)
+        return (_NOTES[self.tier],) if self.tier in _NOTES else ()
+
+    def epsilon(self, delta: Number) -> float:
+        """An epsilon for which the release is (epsilon, delta)-DP, as small as certified."""
+        return self.epsilon_bounds(delta)[1]
+
+    def epsilon_bounds(self, delta: Number) -> tuple[float, float]:
+        return _both_ends(self.epsilon_curve, _scalar("delta", delta))
+
+    def epsilon_zcdp(self, delta: Number) -> float:
+        """For comparison: rho + 2 sqrt(rho log(1/delta)), rounded up."""
+        return zcdp_epsilon(self.rho, float(_checked_deltas(float_below(_scalar("delta", delta)))))
+
+    def delta(self, epsilon: Number) -> float:
+        """A delta for which the release is (epsilon, delta)-DP, as small as certified."""
+        return self.delta_bounds(epsilon)[1]
+
+    def delta_bounds(self, epsilon: Number) -> tuple[float, float]:
+        return _both_ends(self.delta_curve, _scalar("epsilon", epsilon))
+
+    def tradeoff(self, alpha: Number) -> float:
+        """The least rate of missed detections any attack with false-alarm rate alpha can reach."""
+        return self.tradeoff_bounds(alpha)[0]
+
+    def tradeoff_bounds(self, alpha: Number) -> tuple[float, float]:
+        return _both_ends(self.tradeoff_curve, _scalar("alpha", alpha))
+
+    def epsilon_curve(self, deltas: ArrayLike) -> Bounds:
+        """Lower and upper bounds of epsilon at each delta in (0, 1)."""
+        at = _checked_deltas(deltas)
+        lower, upper = np.zeros_like(at), np.zeros_like(at)
+        for case in self.cases:
+            simple = simple_epsilons(case, at)
+            if np.any(simple > lower):
+                low, high = curve_of(case).epsilon_bounds(at)
+                lower = np.maximum(lower, low)
+                upper = np.maximum(upper, np.minimum(high, simple) if self.certified else simple)
+        return lower, upper
+
+    def delta_curve(self, epsilons: ArrayLike) -> Bounds:
+        """Lower and upper bounds of delta at each epsilon >= 0."""
+        at = _checked_epsilons(epsilons)
+        lower, upper = np.zeros_like(at), np.zeros_like(at)
+        for case in self.cases:
+            simple = simple_deltas(case, at)
+            if np.any(simple > lower):
+                low, high = curve_of(case).delta_bounds(at)
+                lower = np.maximum(lower, low)
+                upper = np.maximum(upper, np.minimum(high, simple) if self.certified else simple)
+        return lower, upper
+
+    def tradeoff_curve(self, alphas: ArrayLike) -> Bounds:
+        """Lower and upper bounds of the trade-off function at each alpha in [0, 1]."""
+        at = _checked_alphas(alphas)
+        # No loss is infinite, so f(0) = 1; and f(1) = 0.
+        lower, upper = np.where(at > 0, 0.0, 1.0), np.where(at > 0, 0.0, 1.0)
+        inner = (at > 0) & (at < 1)
+        if inner.any():
+            half = (1 - at[inner]) / 2
+            reach = self.epsilon_curve(half)[1] - np.log(half)
+            lower[inner], upper[inner] = tradeoff_bounds(self.delta_curve, at[inner], reach)
+        return lower, upper
+
+
+@dataclass(frozen=True, slots=True)
+class WorstCase(Guarantee):
+    """The pointwise worst of several compositions, such as those of pairs of paths."""
+
+    compositions: tuple[Composition, ...]
+    complete: bool = True
+    """Whether they are known to include the worst one."""
+
+    def __post_init__(self) -> None:
+        if not self.compositions:
+            raise PrivacyError("Nothing to account for: give at least one composition.")
+
+    @property
+    def cases(self) -> tuple[Composition, ...]:
+        # The costliest first, so that the others are often settled by their rho alone.
+        return tuple(sorted(set(self.compositions), key=lambda case: case.rho, reverse=True))
+
+    @property
+    def certified(self) -> bool:
+        return self.complete
+
+
+@lru_cache(maxsize=16)
+def curve_of(composition: Composition) -> Curve:
+    """The curve of the first tier that fits."""
+    return exact_curve(composition) or bracket_curve(composition) or ZcdpCurve(composition)
+
+
+def _both_ends(curve: Callable[[FloatArray], Bounds], exact: Fraction) -> tuple[float, float]:
+    """Bounds at an exact argument, whichever way it rounds; all our curves decrease."""
+    lower, upper = curve(np.array([float_below(exact), float_above(exact)]))
+    return float(lower[1]), float(upper[0])
+
+
+def _scalar(what: str, value: object) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise PrivacyError(
+            f"{what} = {short_repr(value)} is not one number; for many, use the method "
+            "whose name ends in _curve."
+        )
+    if not np.isfinite(float(value)):
+        raise PrivacyError(f"{what} = {value} is not a finite number.")
+    return Fraction(value if isinstance(value, Rational) else float(value))
+
+
+def _checked_deltas(deltas: ArrayLike) -> FloatArray:
+    return _checked("delta", deltas, lambda x: (x > 0) & (x < 1), "strictly between 0 and 1")
+
+
+def _checked_epsilons(epsilons: ArrayLike) -> FloatArray:
+    return _checked(
+        "epsilon", epsilons, lambda x: (x >= 0) & np.isfinite(x), "at least 0 and finite"
+    )
+
+
+def _checked_alphas(alphas: ArrayLike) -> FloatArray:
+    return _checked("alpha", alphas, lambda x: (x >= 0) & (x <= 1), "between 0 and 1")
+
+
+def _checked(
+    what: str, values: ArrayLike, valid: Callable[[FloatArray], np.ndarray], allowed: str
+) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.all(good := valid(array)):
+        wrong = float(np.atleast_1d(array)[~np.atleast_1d(good)][0])
+        raise PrivacyError(f"{what} = {wrong:g} must be {allowed}.")
+    return array

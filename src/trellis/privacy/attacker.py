@@ -1,0 +1,62 @@
+r"""The guarantee as an attacker meets it.
+
+An attacker who knows every record but one, and holds a suspicion about that one with prior
+probability p, looks at the release and raises an alarm if it speaks for the suspicion. With a
+false-alarm rate alpha, the trade-off function f bounds the detection rate by 1 - f(alpha), and
+an alarm is right with probability at most
+
+    p (1 - f(alpha)) / (p (1 - f(alpha)) + (1 - p) alpha).
+
+Reference: Dong, Roth and Su, Gaussian differential privacy, JRSS B 2022, arXiv:1905.02383.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+PRIOR = Fraction(1, 10)
+FALSE_ALARMS = (Fraction(1, 20), Fraction(1, 100), Fraction(1, 1000))
+
+
+class TradeOff(Protocol):
+    """Anything with a trade-off function."""
+
+    def tradeoff(self, alpha: Fraction) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """The most that an attack with this rate of false alarms can reach."""
+
+    false_alarms: float
+    detected: float
+    right_when_alarmed: float
+
+    def in_words(self, prior: float) -> str:
+        return (
+            f"With {_percent(self.false_alarms)} false alarms, an attack detects at most "
+            f"{_percent(self.detected)} of true suspicions; a suspicion held with {_percent(prior)} "
+            f"belief becomes at most {_percent(self.right_when_alarmed)} after an alarm."
+        )
+
+
+def strongest_attacks(
+    guarantee: TradeOff,
+    prior: Fraction = PRIOR,
+    false_alarms: Sequence[Fraction] = FALSE_ALARMS,
+) -> list[Attack]:
+    """Upper bounds on what any attack learns, one per rate of false alarms."""
+    attacks = []
+    for alpha in false_alarms:
+        detected = 1 - guarantee.tradeoff(alpha)
+        true_alarm = float(prior) * detected
+        right = true_alarm / (true_alarm + float((1 - prior) * alpha))
+        attacks.append(Attack(float(alpha), detected, right))
+    return attacks
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"

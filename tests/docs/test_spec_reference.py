@@ -1,0 +1,158 @@
+"""The reference pages name every key, default, command and option, and none that is not there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer.main
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from trellis.cli.app import app
+from trellis.errors import TrellisError
+from trellis.planning.budget import Shares
+from trellis.workflow.config import Spec
+from trellis.workflow.config.yaml_reader import read_yaml
+from trellis.workflow.prepare import prepare
+
+DOCS = Path(__file__).parents[2] / "docs"
+SPEC_PAGE = (DOCS / "spec.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (DOCS / "commands.md").read_text(encoding="utf-8")
+
+
+# -- keys of the spec -----------------------------------------------------------------------------
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in getattr(annotation, "__args__", ()):
+        yield from models_in(part)
+
+
+def keys_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        yield prefix + name, field
+        for section in models_in(field.annotation):
+            yield from keys_of(section, f"{prefix}{name}.")
+
+
+def default_in_words(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    match field.default:
+        case None:
+            return "none"
+        case BaseModel():
+            return "see its keys"
+        case Shares(values=None):
+            return "`uniform`"
+        case bool(value):
+            return f"`{str(value).lower()}`"
+        case ():
+            return "`[]`"
+        case value:
+            return f"`{value}`"
+
+
+KEYS = dict(keys_of(Spec))
+ROWS = {
+    row[1]: row[2]
+    for row in re.finditer(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|[^|]*\|$", SPEC_PAGE, re.MULTILINE)
+}
+
+
+def test_every_key_is_in_the_reference_and_no_other():
+    assert sorted(ROWS) == sorted(KEYS)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_default_is_the_documented_one(key):
+    assert ROWS[key] == default_in_words(KEYS[key])
+
+
+def test_a_missing_key_would_be_noticed():
+    class Wider(Spec):
+        colour: str = "red"
+
+    assert set(dict(keys_of(Wider))) - set(ROWS) == {"colour"}
+
+
+def test_choices_are_listed():
+    for key in ("kind", "privacy.mechanism", "estimate.method"):
+        line = next(line for line in SPEC_PAGE.splitlines() if line.startswith(f"| `{key}` |"))
+        for choice in KEYS[key].annotation.__args__:
+            assert f"`{choice}`" in line, f"{key}: {choice}"
+
+
+# -- examples in the reference --------------------------------------------------------------------
+
+LEVELS = ["state", "county", "tract", "block_group", "geoid"]
+CODES = ["100010401001000", "100010401001001", "100010401002000", "100030001001000"]
+PATHS = [[code[:n] for n in (2, 5, 11, 12, 15)] for code in CODES]
+AREAS = pa.table(dict(zip(LEVELS, zip(*PATHS, strict=True), strict=True)))
+PAIRS = {path[i]: path[i - 1] if i else None for path in PATHS for i in range(len(path))}
+PARENTS = pa.table({"area": list(PAIRS), "part_of": list(PAIRS.values())})
+
+EXAMPLES = re.findall(r"^```(yaml(?: refused)?)\n(.*?)^```$", SPEC_PAGE, re.MULTILINE | re.DOTALL)
+
+
+def plan_of(text: str, folder: Path) -> None:
+    """Plan the first example of the page with the sections of `text` in place of its own."""
+    spec = {}
+    for part in (EXAMPLES[0][1], text):
+        (folder / "part.yaml").write_text(part, encoding="utf-8")
+        spec |= read_yaml(folder / "part.yaml")
+    parsed = Spec.parse(spec, folder)
+    prepare(parsed, AREAS if parsed.hierarchy.parent_child is None else PARENTS)
+
+
+@pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml"])
+def test_example_is_accepted(text, tmp_path):
+    plan_of(text, tmp_path)
+
+
+@pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml refused"])
+def test_example_is_refused(text, tmp_path):
+    with pytest.raises(TrellisError):
+        plan_of(text, tmp_path)
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+COMMANDS = typer.main.get_command(app).commands
+SECTIONS = dict(
+    re.findall(r"^## `trellis (\w+)`\n(.*?)(?=^## |\Z)", COMMANDS_PAGE, re.MULTILINE | re.DOTALL)
+)
+
+
+def test_every_command_has_a_section_and_no_other():
+    assert list(SECTIONS) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_in_its_section_and_no_other(name):
+    known = {option for p in COMMANDS[name].params for option in p.opts if option.startswith("-")}
+    section = SECTIONS.get(name, "")
+    first_cells = re.findall(r"^\| ([^|]*) \|", section, re.MULTILINE)
+    named = {option for cell in first_cells for option in re.findall(r"`(-[\w-]+)", cell)}
+    assert named == known - {"--help"}
+    for argument in (p for p in COMMANDS[name].params if not p.opts[0].startswith("-")):
+        assert f"`{argument.metavar}`" in section
+
+
+def test_options_of_the_program_are_named():
+    for param in typer.main.get_command(app).params:
+        for option in param.opts:
+            assert f"`{option}`" in COMMANDS_PAGE
+
+
+def test_exit_codes_are_the_documented_ones():
+    from trellis.cli import terminal
+
+    codes = {terminal.BAD_INPUT, terminal.BROKEN_PROMISE, terminal.INTERRUPTED, 0}
+    listed = re.findall(r"^\| `(\d+)` \|", COMMANDS_PAGE, re.MULTILINE)
+    assert {int(code) for code in listed} == codes
