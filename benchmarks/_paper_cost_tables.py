@@ -34,16 +34,18 @@ def solve_by_tables(
     n_sizes = noisy[0].shape[1]
     roots = np.empty((n_sizes, 2 * delta + 1), np.int64)
     columns = [np.ascontiguousarray(t.T) for t in noisy]
+    states = [_state_tables(columns[1][s], columns[2][s], start, delta) for s in range(n_sizes)]
     for s in range(n_sizes):
-        _root_table(columns[0][s, 0], columns[1][s], columns[2][s], start, delta, roots[s])
+        _root_table(columns[0][s, 0], *states[s], delta, roots[s])
     root_low = np.maximum(columns[0][:, 0] - delta, 0)
     root_counts = np.empty(n_sizes, np.int64)
     _walk_tables(roots, root_low, total, root_counts)
     for s in range(n_sizes):
         out[0][0, s] = root_counts[s]
-        states, leaves = np.empty(start.size - 1, np.int64), np.empty(int(start[-1]), np.int64)
-        _hand_down(root_counts[s], columns[1][s], columns[2][s], start, delta, states, leaves)
-        out[1][:, s], out[2][:, s] = states, leaves
+        counts, leaves = np.empty(start.size - 1, np.int64), np.empty(int(start[-1]), np.int64)
+        _walk_tables(*states[s], root_counts[s], counts)
+        _walk_families(columns[2][s], start, delta, counts, leaves)
+        out[1][:, s], out[2][:, s] = counts, leaves
     return out
 
 
@@ -141,10 +143,9 @@ def _table_key(table: IntArray, at: int, sign: int) -> int:
 
 @njit(cache=True)
 def _root_table(
-    value: int, states: IntArray, leaves: IntArray, start: IntArray, delta: int, table: IntArray
+    value: int, tables: IntArray, state_low: IntArray, delta: int, table: IntArray
 ) -> None:
-    n, low = states.size, max(value - delta, 0)
-    tables, state_low = _state_tables(states, leaves, start, delta)
+    n, low = state_low.size, max(value - delta, 0)
     for i in range(table.size):
         table[i] = FAR
     keys, heap, at = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -205,17 +206,9 @@ def _walk_tables(tables: IntArray, low: IntArray, wanted: int, counts: IntArray)
 
 
 @njit(cache=True)
-def _hand_down(
-    root: int,
-    states: IntArray,
-    leaves: IntArray,
-    start: IntArray,
-    delta: int,
-    out_states: IntArray,
-    out_leaves: IntArray,
+def _walk_families(
+    leaves: IntArray, start: IntArray, delta: int, counts: IntArray, out: IntArray
 ) -> None:
-    tables, low = _state_tables(states, leaves, start, delta)
-    _walk_tables(tables, low, root, out_states)
-    for i in range(states.size):
+    for i in range(counts.size):
         family = slice(start[i], start[i + 1])
-        _walk_leaves(leaves[family], out_states[i], delta, out_leaves[family])
+        _walk_leaves(leaves[family], counts[i], delta, out[family])

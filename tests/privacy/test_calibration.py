@@ -40,8 +40,8 @@ def test_table_1(share, printed, digits):
 @pytest.mark.parametrize(("delta", "saved"), [(1e-10, 0.1228), (1e-11, 0.1157), (1e-5, 0.1843)])
 def test_saving_on_the_whole_census(delta, saved):
     epsilon = zcdp_epsilon(RHO, delta)
-    shares = [share / 10 for share in SHARES for _ in range(10)]
-    calibration = calibrate(epsilon, delta, [shares], "add_remove")
+    one_by_one = [share / 10 for share in SHARES for _ in range(10)]
+    calibration = calibrate(epsilon, delta, [one_by_one], "add_remove")
     assert calibration.saved == pytest.approx(saved, abs=5e-5)
     assert calibration.zcdp_noise == pytest.approx(float(1 / (2 * RHO)), rel=1e-9)
     assert calibration.guarantee.delta(epsilon) <= delta
@@ -71,6 +71,11 @@ def test_holds_and_wastes_nothing(epsilon, exponent, count, neighbours, records)
     assert delta_of(found, count, epsilon, neighbours, records) <= delta
     assert delta_of(found * Fraction(99999, 100000), count, epsilon, neighbours, records) > delta
     assert len(str(found.numerator * 10**30 // found.denominator).strip("0")) <= 6
+
+
+def test_shares_may_come_with_numbers_of_tables():
+    one_by_one = calibrate(2, 1e-6, [["1/4", "1/4", "1/2"]], "replace")
+    assert calibrate(2, 1e-6, [{"1/4": 2, "1/2": 1}], "replace") == one_by_one
 
 
 def test_laplace_uses_delta():

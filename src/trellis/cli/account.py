@@ -13,6 +13,7 @@ import typer
 from trellis.cli.terminal import Terminal
 from trellis.errors import PrivacyError
 from trellis.privacy import Accountant
+from trellis.privacy.accounting.accountant import relation
 from trellis.privacy.attacker import PRIOR, strongest_attacks
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.mechanisms import Mechanism, mechanism
@@ -68,10 +69,10 @@ def _parse(option: str, parameter: str, texts: Sequence[str] | None) -> list[tup
     """Mechanisms and counts from `sigma2=5,count=10`."""
     found = []
     for text in texts or ():
-        pairs = [part.partition("=")[::2] for part in text.split(",")]
-        fields = dict(pairs)
-        count = fields.pop("count", "1")
-        if set(fields) != {parameter} or len(pairs) != len(dict(pairs)) or not count.isdecimal():
+        parts = [part.partition("=") for part in text.split(",")]
+        fields = {name: value for name, _, value in parts}
+        n_fields, count = len(fields), fields.pop("count", "1")
+        if set(fields) != {parameter} or len(parts) != n_fields or not count.isdecimal():
             raise PrivacyError(f"--{option} {text!r} is not of the form {parameter}=5,count=10.")
         found.append((mechanism(f"discrete_{option}", fields[parameter]), int(count)))
     return found
@@ -84,7 +85,7 @@ def _accountant_from(
         raise PrivacyError("Name a spec, plan.json or run folder, or give --gaussian or --laplace.")
     if neighbours is None:
         raise PrivacyError("--neighbours is missing: add_remove or replace; it has no default.")
-    accountant = Accountant(neighbours, max_contribution)
+    accountant = Accountant(relation(neighbours), max_contribution)
     for law, count in given:
         accountant = accountant.add(law, count)
     return accountant
@@ -137,7 +138,7 @@ def _show(terminal: Terminal, accountant: Accountant, rows: Sequence[dict[str, A
     for note in accountant.notes:
         terminal.result(note)
     for attack in strongest_attacks(accountant):
-        terminal.result(attack.in_words(float(PRIOR)))
+        terminal.result(attack.in_words(PRIOR))
 
 
 def _draw(path: Path, accountant: Accountant) -> None:

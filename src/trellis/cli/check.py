@@ -19,6 +19,6 @@ def command(
 
     plan = check(Spec.load(spec), new_edition=new_edition)
     ctx.obj.hushed(quiet).say(
-        f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.sizes[-1]:,} areas on "
+        f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.areas[-1]:,} areas on "
         "the last. Nothing was spent."
     )

@@ -34,11 +34,10 @@ def command(
 def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     from trellis.cli.show_plan import show_plan
     from trellis.workflow.public_half import Release
-    from trellis.workflow.run_folder import RunFolder
 
     if terminal.quiet:
         return
-    release = Release(RunFolder(folder))
+    release = Release(folder)
     show_plan(terminal, release.plan)
     counties = release.table("county").slice(0, 5).to_pylist()
     columns = ["county", "published", "std error", "lower", "upper"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trellis.cli.terminal import Terminal
-from trellis.model.plan import Plan, PlannedQuery
+from trellis.model.plan import Plan
+from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.guarantee import round_up
 
 
@@ -17,7 +18,10 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
     for level in plan.unprotected_totals:
         terminal.result(f"Unprotected: totals of level {level!r} are published exactly.")
     guarantee, pure = plan.privacy, plan.privacy.pure_epsilon
-    terminal.result(f"Budget: {plan.budget.in_words()}.  Cost: rho = {guarantee.rho}.")
+    rho = f"{guarantee.rho} (about {float(guarantee.rho):.4g})"
+    terminal.result(f"Budget: {plan.budget.in_words()}.  Cost: rho = {rho}.")
+    if plan.budget.delta is not None:
+        terminal.result(_saving(plan))
     if pure is not None:
         terminal.result(f"Pure differential privacy: epsilon = {pure}.")
     for delta in ("1e-6", "1e-10"):
@@ -27,20 +31,19 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
 
 
 def _row(plan: Plan, level: str) -> list[str]:
-    size = plan.sizes[plan.levels.index(level)]
+    areas = f"{plan.areas[plan.levels.index(level)]:,}"
     query = plan.query(level, plan.cell_query)
-    share = "-" if query is None or query.noise is None else str(query.share)
-    sd = "-" if query is None or query.noise is None else f"{query.variance**0.5:.3g}"
-    return [level, f"{size:,}", share, _noise(query), sd, _expected(plan, level)]
-
-
-def _noise(query: PlannedQuery | None) -> str:
-    if query is None:
-        return "not measured"
-    if query.noise is None:
-        return "exact"
+    if query is None or query.noise is None:
+        return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
-    return f"{symbol} = {query.noise.parameter}"
+    noise, sd = f"{symbol} = {query.noise.parameter}", f"{query.variance**0.5:.3g}"
+    if level in plan.unprotected_totals:
+        noise += ", total exact"
+    return [level, areas, str(query.share), noise, sd, _expected(plan, level)]
+
+
+def _unmeasured(plan: Plan, level: str) -> str:
+    return "exact" if level in plan.unprotected_totals else "not measured"
 
 
 def _expected(plan: Plan, level: str) -> str:
@@ -49,3 +52,12 @@ def _expected(plan: Plan, level: str) -> str:
             spread = "" if error.least == error.most else f" ({error.least:.3g} - {error.most:.3g})"
             return f"{error.median:.3g}{spread}"
     return "-"
+
+
+def _saving(plan: Plan) -> str:
+    """How much noise exact accounting saves against the usual bound for rho-zCDP."""
+    epsilon, delta = plan.budget.epsilon, plan.budget.delta
+    assert epsilon is not None
+    assert delta is not None
+    saved = 1 - zcdp_rho(float(epsilon), float(delta)) / float(plan.privacy.rho)
+    return f"Exact accounting saves {100 * saved:.1f} % of the noise variance that zCDP would need."

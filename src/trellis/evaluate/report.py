@@ -30,7 +30,7 @@ def report_page(plan: Plan) -> str:
     body = [
         f"<h1>{escape(plan.release)}</h1>",
         _paragraph(
-            f"Counts for {len(plan.levels)} levels, from {plan.sizes[0]} to {plan.sizes[-1]:,} "
+            f"Counts for {len(plan.levels)} levels, from {plan.areas[0]} to {plan.areas[-1]:,} "
             "areas, made private with noise and put together so that they add up. The tables and "
             "how to read them are in the folder release."
         ),
@@ -77,7 +77,7 @@ def _list(sentences: Sequence[str]) -> str:
 def _levels(plan: Plan) -> str:
     rows = []
     for query in plan.queries:
-        size = plan.sizes[plan.levels.index(query.level)]
+        size = plan.areas[plan.levels.index(query.level)]
         noise = "exact" if query.noise is None else f"{query.variance**0.5:.3g}"
         cells = [query.level, query.query, f"{size:,}", str(query.share), noise]
         rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")

@@ -67,7 +67,8 @@ def from_parent_child(
     paths = paths_from_parents(pairs["child"].to_pylist(), pairs["parent"].to_pylist())
     if root is not None:
         paths = [(root[1], *path) for path in paths]
-        levels = None if levels is None else [root[0], *levels]
+        below = levels or [f"level_{i}" for i in range(1, max(map(len, paths), default=1))]
+        levels = [root[0], *below]
     return Hierarchy.from_paths(paths, levels)
 
 

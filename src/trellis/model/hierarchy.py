@@ -166,6 +166,11 @@ class Hierarchy:
     def sizes(self) -> tuple[int, ...]:
         return tuple(codes.size for codes in self.node_codes)
 
+    @property
+    def areas(self) -> tuple[int, ...]:
+        """Nodes by level that are areas of their own."""
+        return tuple(int((~passing).sum()) for passing in self.passes_through)
+
     def parents(self, level: int) -> NDArray[np.int64]:
         """For each node of `level`, the position of its parent in `level - 1`."""
         start = self.child_start[level - 1]

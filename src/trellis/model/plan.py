@@ -58,7 +58,8 @@ class Plan:
     kind: str
     dataset: str
     levels: tuple[str, ...]
-    sizes: tuple[int, ...]
+    sizes: tuple[int, ...]  # nodes by level, pass-through nodes of a ragged tree included
+    areas: tuple[int, ...]  # areas by level that are published
     schema: Schema
     protection: Protection
     budget: Budget

@@ -24,7 +24,7 @@ def guarantee_in_words(plan: Plan) -> list[str]:
 
 def attacks_in_words(plan: Plan) -> list[str]:
     """What an attacker can learn who knows every other record."""
-    return [attack.in_words(float(PRIOR)) for attack in strongest_attacks(plan.privacy.accountant)]
+    return [attack.in_words(PRIOR) for attack in strongest_attacks(plan.privacy.accountant)]
 
 
 def unprotected_in_words(plan: Plan) -> list[str]:

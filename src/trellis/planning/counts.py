@@ -61,6 +61,7 @@ def plan_counts(
         dataset=request.dataset,
         levels=levels,
         sizes=hierarchy.sizes,
+        areas=hierarchy.areas,
         schema=schema,
         protection=protection,
         budget=request.budget,

@@ -12,6 +12,7 @@ Reference: Dong, Roth and Su, Gaussian differential privacy, JRSS B 2022, arXiv:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,15 +32,17 @@ class TradeOff(Protocol):
 class Attack:
     """The most that an attack with this rate of false alarms can reach."""
 
-    false_alarms: float
+    false_alarms: Fraction
     detected: float
     right_when_alarmed: float
 
-    def in_words(self, prior: float) -> str:
+    def in_words(self, prior: Fraction) -> str:
+        """Both bounds are rounded up."""
         return (
-            f"With {_percent(self.false_alarms)} false alarms, an attack detects at most "
-            f"{_percent(self.detected)} of true suspicions; a suspicion held with {_percent(prior)} "
-            f"belief becomes at most {_percent(self.right_when_alarmed)} after an alarm."
+            f"With {float(100 * self.false_alarms):g} % false alarms, an attack detects at most "
+            f"{_percent_up(self.detected)} of true suspicions; a suspicion held with "
+            f"{float(100 * prior):g} % belief becomes at most "
+            f"{_percent_up(self.right_when_alarmed)} after an alarm."
         )
 
 
@@ -54,9 +57,9 @@ def strongest_attacks(
         detected = 1 - guarantee.tradeoff(alpha)
         true_alarm = float(prior) * detected
         right = true_alarm / (true_alarm + float((1 - prior) * alpha))
-        attacks.append(Attack(float(alpha), detected, right))
+        attacks.append(Attack(alpha, detected, right))
     return attacks
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
+def _percent_up(value: float) -> str:
+    return f"{min(math.ceil(1000 * value) / 10, 100):g} %"

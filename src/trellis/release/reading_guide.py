@@ -29,12 +29,12 @@ def reading_guide(plan: Plan) -> str:
     sentences = guarantee_in_words(plan) + attacks_in_words(plan)
     protected = "\n".join(f"- {sentence}" for sentence in sentences)
     levels = "\n".join(
-        f"| {name} | {size} |" for name, size in zip(plan.levels, plan.sizes, strict=True)
+        f"| {name} | {size} |" for name, size in zip(plan.levels, plan.areas, strict=True)
     )
     attributes = ", ".join(f"`{name}`" for name in plan.schema.names)
     return f"""# {plan.release}
 
-One table per level, as Parquet and, where not too long, as CSV.
+One table per level, as Parquet; some also as CSV.
 
 | level | areas |
 |---|---|

@@ -23,8 +23,8 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "kind": plan.kind,
         "dataset": plan.dataset,
         "levels": [
-            {"level": name, "areas": size}
-            for name, size in zip(plan.levels, plan.sizes, strict=True)
+            {"level": name, "areas": areas, "nodes": nodes}
+            for name, areas, nodes in zip(plan.levels, plan.areas, plan.sizes, strict=True)
         ],
         "schema": dict(zip(plan.schema.names, map(list, plan.schema.categories), strict=True)),
         "protection": asdict(plan.protection),
@@ -56,7 +56,8 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         kind=content["kind"],
         dataset=content["dataset"],
         levels=tuple(level["level"] for level in content["levels"]),
-        sizes=tuple(level["areas"] for level in content["levels"]),
+        sizes=tuple(level["nodes"] for level in content["levels"]),
+        areas=tuple(level["areas"] for level in content["levels"]),
         schema=Schema(content["schema"]),
         protection=Protection(**{**protection, "neighbours": Neighbours(protection["neighbours"])}),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trellis.privacy import Accountant
+from trellis.privacy import Accountant, Neighbours
 from trellis.privacy.mechanisms import mechanism
 from trellis.verify.run_files import RunFiles
 
@@ -151,7 +151,8 @@ def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction
 
 def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> Accountant:
     protection = plan["protection"]
-    accountant = Accountant(protection["neighbours"], protection["max_contribution"])
+    neighbours = Neighbours(protection["neighbours"])
+    accountant = Accountant(neighbours, protection["max_contribution"])
     for q in queries:
         accountant = accountant.add(mechanism(q["noise"]["law"], q["noise"]["parameter"]))
     return accountant

@@ -18,7 +18,7 @@ def hierarchy(run: RunFiles) -> Iterator[str]:
     """The tree is the planned one: sizes, unique codes, parents in range, no area left out."""
     above = 1
     for index, (level, planned) in enumerate(zip(run.levels, run.plan["levels"], strict=True)):
-        if len(level.codes) != planned["areas"]:
+        if (len(level.codes), level.shown.size) != (planned["nodes"], planned["areas"]):
             yield f"level {level.name} has another number of areas than planned"
         if len(set(level.codes)) != len(level.codes):
             yield f"level {level.name} has a code twice"

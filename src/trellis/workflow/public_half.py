@@ -36,7 +36,10 @@ from trellis.workflow.run_folder import RunFolder, spec_hash
 class Release:
     """A finished run: tables by level, and the plan with its guarantee."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, path: str | Path) -> None:
+        folder = RunFolder(Path(path))
+        if not folder.is_finished:
+            raise RunFolderError(f"{path} holds no finished release.")
         self.path = folder.path
         self.plan: Plan = folder.plan()
         self._tables = folder.release
@@ -56,7 +59,7 @@ class Release:
 def finish(folder: RunFolder, progress: Progress) -> Release:
     """Bring a measured run folder to the state `finished`; what is there is kept."""
     if folder.is_finished:
-        return Release(folder)
+        return Release(folder.path)
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
@@ -84,7 +87,7 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
         folder.manifest,
         manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
     )
-    return Release(folder)
+    return Release(folder.path)
 
 
 def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:

@@ -16,7 +16,7 @@ assumes, a value is returned only after its own certified delta was seen to hold
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -36,7 +36,10 @@ from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechan
 from trellis.privacy.neighbours import Neighbours
 
 Share = Fraction | int | str
+Path = Sequence[Share] | Mapping[Share, int]
 Kind = type[DiscreteGaussian] | type[DiscreteLaplace]
+Case = tuple[tuple[Fraction, int], ...]
+"""Shares of the tables in which a cell moves, and how many cells move for each."""
 
 _FEW = 8  # coordinates up to which delta(sigma^2) is taken to have teeth; seen up to 6
 _TOOTH = Fraction(101, 100)  # ratio of neighbouring values in the scan for them
@@ -69,14 +72,14 @@ def calibrate_gaussian(
     max_contribution: int = 1,
 ) -> Fraction:
     """The least sigma^2, a decimal of six digits, for `count` tables at (epsilon, delta)."""
-    shares = [1] * whole("count", count)
-    return calibrate(epsilon, delta, [shares], neighbours, max_contribution).noise
+    path: Path = {1: whole("count", count)}
+    return calibrate(epsilon, delta, [path], neighbours, max_contribution).noise
 
 
 def calibrate(
     epsilon: Number,
     delta: Number,
-    paths: Sequence[Sequence[Share]],
+    paths: Iterable[Path],
     neighbours: Neighbours | str,
     max_contribution: int = 1,
     kind: Kind = DiscreteGaussian,
@@ -85,7 +88,8 @@ def calibrate(
     """The least noise such that the worst path, or pair of paths, keeps (epsilon, delta).
 
     `paths` holds, for every distinct path from the root to a leaf, the shares of the tables
-    measured on it. Only relative sizes matter; shares need not sum to 1.
+    measured on it, one by one or as numbers of tables by share. Only relative sizes matter;
+    shares need not sum to 1.
     """
     epsilon, delta = _target(epsilon, delta)
     family = _Family.of(paths, neighbours, max_contribution, kind)
@@ -105,29 +109,24 @@ def calibrate(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Guarantees by noise: one case per kind of neighbour, given by the shares that move."""
+    """Guarantees by noise: one case per kind of neighbour."""
 
-    cases: tuple[tuple[Fraction, ...], ...]
+    cases: tuple[Case, ...]
     records: int
     kind: Kind
 
     @classmethod
     def of(
-        cls,
-        paths: Sequence[Sequence[Share]],
-        neighbours: Neighbours | str,
-        records: int,
-        kind: Kind,
+        cls, paths: Iterable[Path], neighbours: Neighbours | str, records: int, kind: Kind
     ) -> _Family:
-        distinct = {tuple(sorted(_share(share) for share in path)) for path in paths}
+        distinct = {_counted(path) for path in paths}
         cells = relation(neighbours).cells_moved
         cases = {
-            tuple(sorted(share for path in moving for share in path))
-            for moving in combinations_with_replacement(sorted(distinct), cells)
+            _summed(moving) for moving in combinations_with_replacement(sorted(distinct), cells)
         }
-        if not all(cases) or not cases:
+        if not cases or not all(distinct):
             raise PrivacyError("A path needs at least one table to measure: give its shares.")
-        costliest_first = sorted(cases, key=sum, reverse=True)
+        costliest_first = sorted(cases, key=lambda case: sum(s * n for s, n in case), reverse=True)
         return cls(tuple(costliest_first), whole("max_contribution", records), kind)
 
     def at(
@@ -136,8 +135,7 @@ class _Family:
         """The guarantee of all or some cases; `assume_worst` leaves out a costly certificate."""
         chosen = self.cases if which is None else [self.cases[number] for number in which]
         charges = [
-            tuple(Coordinates(self.kind(noise / share), n) for share, n in Counter(case).items())
-            for case in chosen
+            tuple(Coordinates(self.kind(noise / share), n) for share, n in case) for case in chosen
         ]
         certified = assume_worst or all(all_certified(charge, self.records) for charge in charges)
         return WorstCase(tuple(moved(charge, 1, self.records) for charge in charges), certified)
@@ -150,7 +148,8 @@ class _Family:
 
     @property
     def few_coordinates(self) -> bool:
-        return self.kind is DiscreteGaussian and min(map(len, self.cases)) <= _FEW
+        fewest = min(sum(n for _, n in case) for case in self.cases)
+        return self.kind is DiscreteGaussian and fewest <= _FEW
 
 
 def _least_noise(
@@ -199,12 +198,25 @@ def _decimal(value: Fraction, digits: int, rounded: Callable[[Fraction], int]) -
     return rounded(value / unit) * unit
 
 
+def _counted(path: Path) -> Case:
+    tables = path.items() if isinstance(path, Mapping) else ((share, 1) for share in path)
+    return _summed([[(_share(share), whole("the number of tables", n)) for share, n in tables]])
+
+
+def _summed(cases: Iterable[Iterable[tuple[Fraction, int]]]) -> Case:
+    counts: Counter[Fraction] = Counter()
+    for case in cases:
+        for share, n in case:
+            counts[share] += n
+    return tuple(sorted(counts.items()))
+
+
 def _target(epsilon: Number, delta: Number) -> tuple[Fraction, Fraction]:
     for name, value, valid in (
         ("epsilon", epsilon, lambda x: 0 < x < inf),
         ("delta", delta, lambda x: 0 < x < 1),
     ):
-        if isinstance(value, bool) or not isinstance(value, Real) or not valid(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not valid(float(value)):
             raise PrivacyError(
                 f"No noise gives {name} = {short_repr(value)}: epsilon must be positive and "
                 "finite, delta strictly between 0 and 1."

@@ -31,6 +31,12 @@ def zcdp_epsilon(rho: Fraction | float, delta: float) -> float:
     return (cost + 2 * float(np.sqrt(-cost * np.log(delta)))) * (1 + _UNITS)
 
 
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The rho at which Bun and Steinke's bound gives this epsilon, for comparisons."""
+    log_inverse = -np.log(delta)
+    return float((epsilon / (np.sqrt(log_inverse + epsilon) + np.sqrt(log_inverse))) ** 2)
+
+
 def tight_zcdp_epsilons(rho: Fraction | float, deltas: FloatArray) -> FloatArray:
     """Canonne, Kamath and Steinke's epsilons, at least 0 and rounded up."""
     cost = float(rho)
