@@ -89,7 +89,9 @@ def prv_accountant() -> EpsilonOf:
 
     tens = [10] * len(SIGMAS)
     prvs = [GaussianMechanism(sigma) for sigma in SIGMAS]
-    accountant = PRVAccountant(prvs, tens, eps_error=0.01, delta_error=DELTA / 100)
+    accountant = PRVAccountant(
+        prvs=prvs, max_self_compositions=tens, eps_error=0.01, delta_error=DELTA / 100
+    )
     return lambda delta: accountant.compute_epsilon(delta, tens)[2]
 
 
@@ -115,17 +117,15 @@ def installed(package: str | None) -> bool:
         return False
 
 
-def first_value(contender: Contender) -> tuple[float, float, EpsilonOf]:
+def first_value(contender: Contender) -> tuple[float, float]:
     """Epsilon, and seconds from nothing to epsilon: the median, after a run to warm up."""
-    epsilon_of = contender.prepare()
-    epsilon_of(DELTA)
+    epsilon = contender.prepare()(DELTA)
     seconds = []
     for _ in range(REPETITIONS):
         start = perf_counter()
-        epsilon_of = contender.prepare()
-        epsilon = epsilon_of(DELTA)
+        contender.prepare()(DELTA)
         seconds.append(perf_counter() - start)
-    return epsilon, median(seconds), epsilon_of
+    return epsilon, median(seconds)
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
         if not installed(contender.package):
             print(f"{contender.name:<24}not installed (extra `bench`)")
             continue
-        epsilon, seconds, epsilon_of = first_value(contender)
+        epsilon, seconds = first_value(contender)
         baseline = baseline or (epsilon, seconds)
         print(
             f"{contender.name:<24}{epsilon:>12.6f}{epsilon - baseline[0]:>+11.1e}"

@@ -219,9 +219,8 @@ def test_weights_of_any_kind_stand_for_their_ratios():
 
 
 def test_ratios_too_fine_for_64_bits_are_rounded_little():
-    tables = [np.array([[2**27]])] * 3
     given_weights = [Fraction(repr(w)) for w in (0.6369616873214543, 0.2697867137638703, 0.04097)]
-    whole = checks.whole_weights(given_weights, tables, 2**27)
+    whole = checks.whole_weights(given_weights, [2**27] * 3, 2**27)
     span = 2 * 2**27 + 4 + 3 * 4 * 2**27
     assert sum(whole) * span <= PRICE_LIMIT
     for w, given_weight in zip(whole, given_weights, strict=True):
@@ -284,6 +283,7 @@ GOOD = [[[3, 1]], [[2, -1], [1, 1]]]
         ((GOOD, 4, ["1", 1]), "weight of level 'nation'"),
         ((GOOD, 4, [1, 0]), "Level 'state' has weight 0"),
         ((GOOD, 4, [1, 1e30]), "differ too much"),
+        (([np.array(t) + 2**49 for t in GOOD], 4, [1, 2.0**30 + 1]), "64-bit arithmetic"),
         (([np.zeros((1, 0)), np.zeros((2, 0))], 4), "no sizes"),
     ],
 )

@@ -153,9 +153,7 @@ def isotonic_by_means(values: Sequence[float]) -> list[float]:
     def mean(a: int, b: int) -> float:
         return sum(values[a : b + 1]) / (b + 1 - a)
 
-    return [
-        max(min(mean(a, b) for b in range(i, n)) for a in range(i + 1)) for i in range(n)
-    ]
+    return [max(min(mean(a, b) for b in range(i, n)) for a in range(i + 1)) for i in range(n)]
 
 
 def least_isotonic_objective(values: Sequence[int], high: int) -> int:

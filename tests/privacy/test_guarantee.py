@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError
-from trellis.privacy.accounting import zcdp_epsilon
 from trellis.privacy.guarantee import Charge, Guarantee, round_up
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
@@ -79,7 +78,9 @@ def test_epsilon_is_within_the_bounds_that_any_accountant_keeps(each):
     epsilons = [each.epsilon(delta) for delta in deltas]
     assert epsilons == sorted(epsilons, reverse=True)
     for delta, epsilon in zip(deltas, epsilons, strict=True):
-        assert 0 < epsilon <= zcdp_epsilon(each.rho, delta) * (1 + 1e-12)
+        rho = float(each.rho)
+        zcdp = rho + 2 * math.sqrt(rho * math.log(1 / delta))  # Bun and Steinke, arXiv:1605.02065
+        assert 0 < epsilon <= zcdp * (1 + 1e-12)
         if each.pure_epsilon is not None:
             assert epsilon <= float(each.pure_epsilon) * (1 + 1e-12)
 
@@ -96,7 +97,7 @@ def test_less_noise_and_more_measurements_cost_more():
 
 @pytest.mark.parametrize("delta", [0, 1, -1e-9, 2, Fraction(0), Fraction(3, 2), math.nan])
 def test_a_delta_that_is_no_probability_is_refused(delta):
-    with pytest.raises(PrivacyError, match="delta must lie strictly between 0 and 1"):
+    with pytest.raises(PrivacyError, match="delta"):
         GAUSSIAN.epsilon(delta)
 
 

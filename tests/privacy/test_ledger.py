@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from trellis.errors import BudgetExceeded, LedgerError
+from trellis.privacy import Accountant
 from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Charge, Guarantee
-from trellis.privacy.ledger import (
-    Claim,
-    Ledger,
+from trellis.privacy.ledger import Claim, Ledger, Terms
+from trellis.privacy.ledger.rules import (
+    counted_together,
+    joint_guarantee,
     joint_neighbours,
-    spent,
     total_pure_epsilon,
     total_rho,
 )
@@ -56,7 +57,11 @@ def ledger(tmp_path) -> Ledger:
 
 
 def charge(ledger, run, guarantee, *, dataset="data", print_="print", **spending) -> None:
-    ledger.charge(dataset, run, "release", guarantee, print_, **spending)
+    ledger.charge(dataset, run, "release", guarantee, Terms(**spending), print_)
+
+
+def check(ledger, run, guarantee, print_=None, **spending) -> None:
+    ledger.check("data", run, guarantee, Terms(**spending), print_)
 
 
 def spent_rho(ledger, dataset="data") -> Fraction:
@@ -194,29 +199,34 @@ def test_a_limit_below_what_is_spent_stops_everything(ledger):
         charge(ledger, "b", gaussian(Fraction(1, 10**6)))
 
 
-def test_one_unit_for_one_data_set(ledger):
+def test_units_add_up_only_with_a_declared_bound(ledger):
     charge(ledger, "a", gaussian(1, unit="person"))
-    with pytest.raises(LedgerError, match="unit 'person'; this release protects 'household'"):
+    with pytest.raises(LedgerError, match="unit 'person', and this release protects 'household'"):
         charge(ledger, "b", gaussian(1, unit="household"))
+    # Six persons in a household: six records move one cell by six, which costs 36 times as much.
+    with pytest.raises(BudgetExceeded, match="has only 0 of its limit 36 left"):
+        charge(ledger, "b", gaussian("1/9", unit="household"), limit=rho(36),
+               unit_bounds={"person": 6})  # fmt: skip
+    charge(ledger, "b", gaussian(1, unit="household"), limit=rho(37), unit_bounds={"person": 6})
     charge(ledger, "c", gaussian(1, unit="household"), dataset="other")
 
 
 def test_check_raises_what_charge_would_and_writes_nothing(ledger):
-    ledger.check("data", "a", gaussian(1), limit=rho(1))
+    check(ledger, "a", gaussian(1), limit=rho(1))
     with pytest.raises(BudgetExceeded):
-        ledger.check("data", "a", gaussian(2), limit=rho(1))
+        check(ledger, "a", gaussian(2), limit=rho(1))
     assert not ledger.path.exists()
     charge(ledger, "a", gaussian(1), limit=rho(2))
     with pytest.raises(BudgetExceeded):
-        ledger.check("data", "b", gaussian(2))
+        check(ledger, "b", gaussian(2))
     with pytest.raises(LedgerError, match="holds a limit"):
-        ledger.check("data", "b", gaussian(1), limit=rho(3))
+        check(ledger, "b", gaussian(1), limit=rho(3))
     with pytest.raises(LedgerError, match="unit"):
-        ledger.check("data", "b", gaussian(1, unit="firm"))
+        check(ledger, "b", gaussian(1, unit="firm"))
     with pytest.raises(LedgerError, match="has changed since"):
-        ledger.check("data", "b", gaussian(1), "changed")
-    ledger.check("data", "b", gaussian(1), "changed", new_edition=True)
-    ledger.check("data", "a", gaussian(1), "print")  # charged before: nothing more to pay
+        check(ledger, "b", gaussian(1), "changed")
+    check(ledger, "b", gaussian(1), "changed", new_edition=True)
+    check(ledger, "a", gaussian(1), "print")  # charged before: nothing more to pay
     assert len(ledger.entries("data")) == 1
 
 
@@ -320,20 +330,34 @@ def test_reading_and_checking_change_no_byte(ledger):
     ledger.limit("data")
     ledger.datasets()
     ledger.entry("run")
-    ledger.check("data", "next", gaussian(1), "print", limit=rho(2))
+    check(ledger, "next", gaussian(1), "print", limit=rho(2))
     assert (ledger.path.read_bytes(), ledger.path.stat().st_mtime_ns) == before
 
 
 def test_joint_totals_are_stated_for_one_relation(ledger):
     charge(ledger, "a", gaussian(1, ADD_REMOVE))
     charge(ledger, "b", laplace(1, REPLACE))
-    entries = ledger.entries("data")
-    relation = joint_neighbours([entry.guarantee for entry in entries])
-    assert relation is REPLACE
-    assert total_rho(spent(entries, relation)) == 2 + Fraction(1, 2)
-    assert total_pure_epsilon(spent(entries, relation)) is None
-    assert total_pure_epsilon(spent(entries[1:], relation)) == 1
+    charged = [entry.guarantee for entry in ledger.entries("data")]
+    assert joint_neighbours(charged) is REPLACE
+    together = counted_together(charged, "person", {})
+    assert total_rho(together) == 2 + Fraction(1, 2)
+    assert total_pure_epsilon(together) is None
+    assert total_pure_epsilon(together[1:]) == 1
     assert joint_neighbours([gaussian(1)]) is ADD_REMOVE
+
+
+def test_the_joint_guarantee_is_the_exact_one_of_all_charges(ledger):
+    together = counted_together([gaussian(1, ADD_REMOVE), gaussian(1, REPLACE)], "person", {})
+    joint = joint_guarantee(together)
+    assert joint is not None
+    assert joint.rho == 3
+    exact = Accountant(REPLACE).add(DiscreteGaussian("1/2")).add(DiscreteGaussian(1))
+    assert joint.epsilon(1e-10) == exact.epsilon(1e-10) < exact.epsilon_zcdp(1e-10)
+
+
+def test_no_joint_guarantee_where_contributions_differ():
+    two = Guarantee(Protection("person", REPLACE, 2), gaussian(1).charges)
+    assert joint_guarantee([gaussian(1, REPLACE), two]) is None
 
 
 # -- files that are no ledger ---------------------------------------------------------------------
@@ -414,7 +438,7 @@ from pathlib import Path
 from trellis.errors import BudgetExceeded
 from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Charge, Guarantee
-from trellis.privacy.ledger import Ledger
+from trellis.privacy.ledger import Ledger, Terms
 from trellis.privacy.mechanisms import DiscreteGaussian
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -425,7 +449,8 @@ cost = Guarantee(Protection("person", Neighbours.ADD_REMOVE, 1), charges)
 print("ready", flush=True)
 sys.stdin.readline()
 try:
-    Ledger(path).charge("data", run, "release", cost, "print", limit=Budget(rho=Fraction(1)))
+    terms = Terms(limit=Budget(rho=Fraction(1)))
+    Ledger(path).charge("data", run, "release", cost, terms, "print")
     print("charged")
 except BudgetExceeded:
     print("refused")

@@ -10,8 +10,16 @@ import typer
 
 from trellis.cli.terminal import Terminal
 from trellis.errors import LedgerError, PrivacyError
+from trellis.model.statement import USUAL_DELTA
 from trellis.privacy.budget import Budget
-from trellis.privacy.ledger import Ledger, joint_neighbours, spent, total_pure_epsilon, total_rho
+from trellis.privacy.guarantee import Guarantee, round_up
+from trellis.privacy.ledger import Ledger
+from trellis.privacy.ledger.rules import (
+    counted_together,
+    joint_guarantee,
+    total_pure_epsilon,
+    total_rho,
+)
 
 NAME = "ledger"
 
@@ -68,13 +76,22 @@ def _show(terminal: Terminal, ledger: Ledger, dataset: str) -> None:
     ]
     columns = ["release", "time", "edition", "neighbours", "rho", "epsilon", "noise"]
     terminal.table(f"Spent on {dataset}", columns, rows)
-    if entries:
-        neighbours = joint_neighbours([e.guarantee for e in entries])
-        guarantees = spent(entries, neighbours)
-        pure = total_pure_epsilon(guarantees)
-        also = "" if pure is None else f", epsilon = {pure}"
-        terminal.result(
-            f"Together, for neighbours {neighbours}: rho = {total_rho(guarantees)}{also}"
-        )
+    for unit in sorted({entry.guarantee.protection.unit for entry in entries}):
+        charged = [e.guarantee for e in entries if e.guarantee.protection.unit == unit]
+        _show_total(terminal, unit, counted_together(charged, unit, {}))
     limit = ledger.limit(dataset)
     terminal.result(f"Limit: {limit.in_words() if limit else 'none'}")
+
+
+def _show_total(terminal: Terminal, unit: str, guarantees: list[Guarantee]) -> None:
+    pure = total_pure_epsilon(guarantees)
+    also = "" if pure is None else f", epsilon = {pure}"
+    neighbours = guarantees[0].protection.neighbours
+    rho = total_rho(guarantees)
+    terminal.result(f"Together, for a {unit} and neighbours {neighbours}: rho = {rho}{also}")
+    if (joint := joint_guarantee(guarantees)) is not None:
+        epsilon = round_up(joint.epsilon(float(USUAL_DELTA)))
+        terminal.result(
+            f"  delta = {USUAL_DELTA}: epsilon <= {epsilon}, if no noise was chosen after seeing "
+            "an earlier release"
+        )

@@ -6,7 +6,7 @@ from typing import Any
 
 from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.confidential_half import fingerprint, limit_of, read_counts
+from trellis.workflow.confidential_half import fingerprint, read_counts, terms_of
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import prepare, resolve_source
 
@@ -20,12 +20,6 @@ def check(
     read_counts(prepared, source)
     ledger = Ledger(spec.ledger_path)
     key = ledger.known_key(spec.dataset)
-    ledger.check(
-        spec.dataset,
-        "",
-        prepared.plan.privacy,
-        None if key is None else fingerprint(source, key),
-        limit=limit_of(spec),
-        new_edition=new_edition,
-    )
+    print_ = None if key is None else fingerprint(source, key)
+    ledger.check(spec.dataset, "", prepared.plan.privacy, terms_of(spec, new_edition), print_)
     return prepared.plan

@@ -27,8 +27,7 @@ from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
 from trellis.measure import measure_counts
 from trellis.privacy.bits import OsRandom
-from trellis.privacy.budget import Budget
-from trellis.privacy.ledger import Ledger
+from trellis.privacy.ledger import Ledger, Terms
 from trellis.storage.atomic import partial_folder, publish, remove_partials, sync_tree
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
@@ -56,15 +55,14 @@ def measure_into(
     source = resolve_source(spec, spec.data.source, records, "data.source")
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source)
-    limit = limit_of(spec)
-    ledger.check(spec.dataset, identity.run_id, plan.privacy, limit=limit)
+    terms = terms_of(spec, new_edition)
+    ledger.check(spec.dataset, identity.run_id, plan.privacy, terms)
     print_ = fingerprint(source, ledger.key(spec.dataset))
-    spending = {"limit": limit, "new_edition": new_edition}
-    ledger.check(spec.dataset, identity.run_id, plan.privacy, print_, **spending)
+    ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if not resumed:
         folder.start(identity, spec.public(), plan, prepared.hierarchy)
     try:
-        ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, print_, **spending)
+        ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
         if not resumed:
             shutil.rmtree(folder.path)
@@ -80,8 +78,9 @@ def read_counts(prepared: Prepared, source: Source) -> TrueCounts:
     return tabulate(source, prepared.hierarchy, data.area, cells, width)
 
 
-def limit_of(spec: Spec) -> Budget | None:
-    return None if spec.ledger.limit is None else spec.ledger.limit.value()
+def terms_of(spec: Spec, new_edition: bool) -> Terms:
+    limit = None if spec.ledger.limit is None else spec.ledger.limit.value()
+    return Terms(limit, spec.ledger.units, new_edition)
 
 
 def fingerprint(source: Source, key: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
+from trellis.numerics.group_sizes.integer_optimum import extremes
 from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT, IntArray
 
 Weight = int | float | Fraction | Decimal
@@ -24,21 +26,36 @@ LARGEST_COUNT = 2**50
 COARSEST_WEIGHT = 2**10
 """Weights that must be rounded keep at least this many steps."""
 
+WIDEST_RATIO = 10**12
 
-def noisy_tables(hierarchy: Hierarchy, noisy: Sequence[ArrayLike]) -> list[IntArray]:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTables:
+    """Whole numbers per level, nodes x columns, root first, and the largest |value| of each."""
+
+    tables: list[IntArray]
+    largest: list[int]
+
+    @property
+    def n_columns(self) -> int:
+        return self.tables[0].shape[1]
+
+
+def noisy_tables(hierarchy: Hierarchy, noisy: Sequence[ArrayLike]) -> NoisyTables:
     """One array of whole numbers per level, nodes x sizes, equally many sizes."""
     if len(noisy) != hierarchy.n_levels:
         raise StructureError(f"{len(noisy)} tables for {hierarchy.n_levels} levels. Give one each.")
-    tables = [_array(f"The table of level {n!r}", t) for n, t in _named(hierarchy, noisy)]
-    n_sizes = tables[0].shape[1:2]
-    for level, (name, table) in enumerate(_named(hierarchy, tables)):
-        shape = (hierarchy.size(level), *n_sizes)
-        if table.ndim != 2 or table.shape != shape:
+    names = [f"The table of level {name!r}" for name in hierarchy.level_names]
+    arrays = [_array(name, given) for name, given in zip(names, noisy, strict=True)]
+    for level, (name, array) in enumerate(zip(names, arrays, strict=True)):
+        shape = (hierarchy.size(level), *arrays[0].shape[1:2])
+        if array.ndim != 2 or array.shape != shape:
             raise StructureError(
-                f"The table of level {name!r} has shape {table.shape}; it must have a row for each "
-                f"of {hierarchy.size(level)} areas, and all levels the same sizes as columns."
+                f"{name} has shape {array.shape}; it must have a row for each of "
+                f"{hierarchy.size(level)} areas, and all levels the same sizes as columns."
             )
-    return [_whole(f"The table of level {n!r}", t) for n, t in _named(hierarchy, tables)]
+    checked = [_whole(name, array) for name, array in zip(names, arrays, strict=True)]
+    return NoisyTables([table for table, _ in checked], [largest for _, largest in checked])
 
 
 def group_counts(hierarchy: Hierarchy, groups: ArrayLike) -> IntArray:
@@ -50,7 +67,7 @@ def group_counts(hierarchy: Hierarchy, groups: ArrayLike) -> IntArray:
             f"There must be one number of groups for each of {n_leaves} areas of level "
             f"{hierarchy.level_names[-1]!r}, from the public register."
         )
-    counts = _whole("The numbers of groups", counts)
+    counts, _ = _whole("The numbers of groups", counts)
     if counts.size and counts.min() < 0:
         raise StructureError("A number of groups is negative. Take it from the public register.")
     return counts
@@ -79,28 +96,32 @@ def level_weights(hierarchy: Hierarchy, weights: Sequence[Weight] | None) -> lis
             f"Level {names[-1]!r} has weight 0, but what is not measured there cannot be told "
             "apart. Measure it, or end the hierarchy above."
         )
+    if max(exact) > WIDEST_RATIO * min(weight for weight in exact if weight):
+        raise StructureError(
+            f"Weights differ too much: by more than {WIDEST_RATIO:.0e}. "
+            "Give weight 0 to levels that do not count."
+        )
     return exact
 
 
-def whole_weights(weights: Sequence[Fraction], tables: Sequence[IntArray], total: int) -> list[int]:
+def whole_weights(weights: Sequence[Fraction], largest: Sequence[int], total: int) -> list[int]:
     """Whole numbers in the same ratios, small enough for exact prices in 64 bits.
+
+    A price is a sum of w (2 n + 1 - 2 y) over levels; `largest` bounds |y| and `total` bounds n.
 
     If the ratios need larger numbers than the counts leave room for, they are rounded to the
     finest grid that fits. The optimum is then exact for weights that differ by less than one part
     in `COARSEST_WEIGHT`; in practice by one in 2^25 or better.
     """
-    span = 2 * total + 4
-    for table in tables:
-        span += 2 * max(-int(table.min()), int(table.max())) * 2
+    span = 2 * total + 4 + 4 * sum(largest)
     denominator = reduce(lcm, (w.denominator for w in weights))
     whole = [int(w * denominator) for w in weights]
     common = reduce(gcd, whole)
     whole = [w // common for w in whole]
     room = PRICE_LIMIT // span
     if sum(whole) > room:
-        largest = max(whole)
-        steps = room // len(whole)
-        whole = [-(-(2 * w * steps - largest) // (2 * largest)) for w in whole]  # half down
+        heaviest, steps = max(whole), room // len(whole)
+        whole = [(2 * w * steps + heaviest) // (2 * heaviest) for w in whole]
         if min(w for w, given in zip(whole, weights, strict=True) if given) < COARSEST_WEIGHT:
             raise StructureError(
                 "Counts are too large, or weights differ too much, for exact 64-bit arithmetic. "
@@ -110,10 +131,6 @@ def whole_weights(weights: Sequence[Fraction], tables: Sequence[IntArray], total
 
 
 # -- parts ----------------------------------------------------------------------------------------
-
-
-def _named(hierarchy: Hierarchy, values: Sequence[Any]) -> Any:
-    return zip(hierarchy.level_names, values, strict=True)
 
 
 def _array(what: str, given: ArrayLike) -> NDArray[Any]:
@@ -126,14 +143,19 @@ def _array(what: str, given: ArrayLike) -> NDArray[Any]:
     return values
 
 
-def _whole(what: str, values: NDArray[Any]) -> IntArray:
-    if values.size:
-        least, most = values.min(), values.max()
-        if not (least >= -LARGEST_COUNT and most <= LARGEST_COUNT):  # also false for NaN
+def _whole(what: str, values: NDArray[Any]) -> tuple[IntArray, int]:
+    """The values as int64, and the largest magnitude among them."""
+    if values.size and values.dtype.kind in "uf":
+        # Compared before they are converted, which wraps or warns; false for NaN.
+        if not (values.min() >= -LARGEST_COUNT and values.max() <= LARGEST_COUNT):
             raise StructureError(f"{what} holds NaN or a number beyond 2^50.")
-        if values.dtype.kind == "f" and np.any(values != np.rint(values)):
+        if np.any(values != np.rint(values)):
             raise StructureError(f"{what} holds fractions; counts and their noise are whole.")
-    return np.ascontiguousarray(values, dtype=np.int64)
+    whole = np.ascontiguousarray(values, dtype=np.int64)
+    least, most = (int(extreme) for extreme in extremes(whole))  # -2^63 has no opposite in int64
+    if (largest := max(-least, most)) > LARGEST_COUNT:
+        raise StructureError(f"{what} holds NaN or a number beyond 2^50.")
+    return whole, largest
 
 
 def _exact_weight(level: str, weight: object) -> Fraction:

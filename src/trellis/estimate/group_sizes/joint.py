@@ -19,6 +19,7 @@ TOLERANCE = 0.5
 """Groups; the answers of the two halves of the method then differ by no more than rounding does."""
 
 MOST_ROUNDS = 300
+"""Large noise takes a hundred. Further ones change little, and L1 errors not for the better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,27 +42,28 @@ def solve(
     the conference version (H2) asks every region for all G groups, which contradicts (H3) as soon
     as there are two regions; the total binds at the root.
     """
-    tables = checks.noisy_tables(hierarchy, noisy)
+    checked = checks.noisy_tables(hierarchy, noisy)
     exact = checks.level_weights(hierarchy, weights)
     total = None if total is None else checks.total_groups(total)
-    return least_squares(hierarchy, tables, total, exact, tie_seed)
+    return least_squares(hierarchy, checked, total, exact, tie_seed)
 
 
 def least_squares(
     hierarchy: Hierarchy,
-    tables: Sequence[IntArray],
+    noisy: checks.NoisyTables,
     total: int | None,
     weights: Sequence[Fraction],
     tie_seed: int,
 ) -> list[IntArray]:
     """`solve` for arguments that have been checked."""
-    if tables[0].shape[1] == 0:
+    if noisy.n_columns == 0:
         if total:
             raise StructureError("There are groups but no sizes. Declare at least one size.")
-        return [np.zeros_like(table) for table in tables]
+        return [np.zeros_like(table) for table in noisy.tables]
     levels = MeasuredLevels(hierarchy, tuple(i for i, weight in enumerate(weights) if weight))
-    measured = [tables[level] for level in levels.kept]
-    whole = checks.whole_weights([w for w in weights if w], measured, total or 0)
+    measured = [noisy.tables[level] for level in levels.kept]
+    largest = [noisy.largest[level] for level in levels.kept]
+    whole = checks.whole_weights([w for w in weights if w], largest, total or 0)
     key = tie_key(tie_seed)
     if len(measured) == 1:
         return levels.fill([_one_level(measured[0], total, key)])

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +37,8 @@ from trellis.privacy.group_size_changes import SizeQuery
 
 GRID = 2**16
 """The relaxed histogram is found as a whole-number problem in units of 1 / GRID of a group."""
+
+LARGEST_RELAXED = 2**40
 
 Weights = Sequence[checks.Weight]
 
@@ -80,10 +83,14 @@ def histogram_relaxed(
 
     For comparison only. The real optimum is found to 1 / 65,536 of a group.
     """
-    tables = checks.noisy_tables(hierarchy, noisy)
+    coarse = checks.noisy_tables(hierarchy, noisy)
     total = int(checks.group_counts(hierarchy, groups).sum())
     exact = checks.level_weights(hierarchy, weights)
-    fine = [table * GRID for table in _small_enough(tables)]
+    if max(coarse.largest) > LARGEST_RELAXED:
+        raise StructureError("Noisy counts beyond 2^40 are too large for the relaxed method.")
+    fine = checks.NoisyTables(
+        [table * GRID for table in coarse.tables], [GRID * most for most in coarse.largest]
+    )
     fitted = least_squares(hierarchy, fine, total * GRID, exact, tie_seed)
     return [(values + GRID // 2) // GRID for values in fitted]
 
@@ -97,10 +104,10 @@ def histogram_exact(
     tie_seed: int = 0,
 ) -> list[IntArray]:
     """M_H^dp: the exact whole-number least squares; see `solve`."""
-    tables = checks.noisy_tables(hierarchy, noisy)
+    checked = checks.noisy_tables(hierarchy, noisy)
     total = int(checks.group_counts(hierarchy, groups).sum())
     exact = checks.level_weights(hierarchy, weights)
-    return least_squares(hierarchy, tables, total, exact, tie_seed)
+    return least_squares(hierarchy, checked, total, exact, tie_seed)
 
 
 def cumulative_relaxed(
@@ -142,7 +149,7 @@ def cumulative_exact(
     for table, total, out in zip(tables, totals, monotone, strict=True):
         isotonic_whole_rows(table, total, key, first_index, out)
         first_index += table.size
-    rows = _histograms(monotone, totals)
+    rows = checks.NoisyTables(_histograms(monotone, totals), [int(t.max()) for t in totals])
     return least_squares(hierarchy, rows, int(leaf_groups.sum()), exact, tie_seed)
 
 
@@ -153,12 +160,13 @@ def cumulative_joint(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,  # noqa: ARG001 - errors are passed on, not drawn
-    workers: int | None = 1,
+    workers: int | None = None,
 ) -> list[IntArray]:
     """The default: joint least squares of cumulative counts, whole by error diffusion.
 
     All areas are fitted together under all conditions at once; see `monotone_least_squares` and
-    `error_diffusion`. Everything adds up, and every area has its public number of groups.
+    `error_diffusion`. Everything adds up, and every area has its public number of groups, also if
+    the fit stops short of its tolerance. `workers` threads change nothing but the time.
     """
     tables, leaf_groups, exact = _cumulative_input(hierarchy, noisy, groups, weights)
     fit = fit_cumulative(hierarchy, tables, leaf_groups, exact, workers=workers)
@@ -183,22 +191,12 @@ DEFAULT_MECHANISM = "cumulative_joint"
 
 def _cumulative_input(
     hierarchy: Hierarchy, noisy: Sequence[ArrayLike], groups: ArrayLike, weights: Weights | None
-) -> tuple[list[IntArray], IntArray, list]:
-    tables = checks.noisy_tables(hierarchy, noisy)
-    n_sizes = tables[0].shape[1]
-    if n_sizes >= 2**20 or any(
-        max(-int(t.min()), int(t.max())) * n_sizes**2 >= 2**62 for t in tables if t.size
-    ):
+) -> tuple[list[IntArray], IntArray, list[Fraction]]:
+    checked = checks.noisy_tables(hierarchy, noisy)
+    if max(checked.largest) * checked.n_columns**2 >= 2**62:
         raise StructureError("Noisy cumulative counts are too large for exact 64-bit arithmetic.")
     exact = checks.level_weights(hierarchy, weights)
-    return tables, checks.group_counts(hierarchy, groups), exact
-
-
-def _small_enough(tables: list[IntArray]) -> list[IntArray]:
-    for table in tables:
-        if table.size and max(-int(table.min()), int(table.max())) > 2**40:
-            raise StructureError("Noisy counts beyond 2^40 are too large for the relaxed method.")
-    return tables
+    return checked.tables, checks.group_counts(hierarchy, groups), exact
 
 
 def _histograms(cumulative: Sequence[IntArray], totals: Sequence[IntArray]) -> list[IntArray]:

@@ -37,7 +37,11 @@ from trellis.numerics.group_sizes.unit_prices import (
 )
 from trellis.numerics.ties import kth_least, priority
 
-SAMPLED_SIZES = 32
+MOST_SAMPLED = 32
+SIZES_PER_SAMPLED = 10
+FEWEST_SIZES = 64
+"""With fewer sizes all leaves are taken in: a sample would cost too much or say too little."""
+
 RAISES = 3
 """After so many guesses that were too low every leaf is taken in."""
 
@@ -81,12 +85,13 @@ def guessed_price(shape: TreeShape, rows: IntArray, leaves: IntArray, total: int
     noisy root counts does not: sizes spread evenly over the ranks of these counts stand for all.
     """
     n_sizes = rows.shape[1]
-    if n_sizes <= 2 * SAMPLED_SIZES:
+    if n_sizes < FEWEST_SIZES:
         return PRICE_LIMIT
+    n_sampled = min(n_sizes // SIZES_PER_SAMPLED, MOST_SAMPLED)
     counts = rows[: shape.level_start[1]].sum(axis=0)
-    ranks = (np.arange(SAMPLED_SIZES) * n_sizes + n_sizes // 2) // SAMPLED_SIZES
+    ranks = (np.arange(n_sampled) * n_sizes + n_sizes // 2) // n_sampled
     sampled = np.argsort(counts, kind="stable")[ranks]
-    missing = (total - int(counts.sum())) * SAMPLED_SIZES // n_sizes
+    missing = (total - int(counts.sum())) * n_sampled // n_sizes
     wanted = max(1, int(counts[sampled].sum()) + missing)
     sampled_rows = np.ascontiguousarray(rows[:, sampled])
     sampled_leaves = np.ascontiguousarray(leaves[:, sampled])
@@ -98,7 +103,7 @@ def guessed_price(shape: TreeShape, rows: IntArray, leaves: IntArray, total: int
     # Neighbours in rank are alike, so their differences measure what the sample leaves open.
     steps = np.diff((units - counts[sampled]).astype(np.float64))
     spread = sqrt(float(np.sum(steps**2)) / 2)
-    return min(price + 1 + ceil(3 * spread / max(slope, 1e-9)), PRICE_LIMIT)
+    return min(price + 1 + ceil(2 * spread / max(slope, 1e-9)), PRICE_LIMIT)
 
 
 def _affording(
@@ -133,6 +138,15 @@ def _price_of(forest: PrunedForest, wanted: int, n_sizes: int) -> tuple[IntArray
 
 
 # -- kernels --------------------------------------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def extremes(table: IntArray) -> tuple[int, int]:
+    """The least and the largest value, or 0 if that is beyond, in one pass."""
+    least, largest = 0, 0
+    for value in table.ravel():
+        least, largest = min(least, int(value)), max(largest, int(value))
+    return least, largest
 
 
 @njit(nogil=True, cache=True)
@@ -213,25 +227,31 @@ def _to_children(
     ranks: NDArray[np.uint64],
 ) -> None:
     """Children take their units up to the stopping price; surplus ties lose their last one."""
-    units_up_to(nodes, joins, before, leaf_weight, frames, index, 0, units)
     node = nodes[index]
-    stop, first = node.stop, node.first
-    surplus, highest = -units, -NO_PRICE
-    for child in range(first, node.end):
-        given[child], last[child - first], _, _ = units_up_to(
-            nodes, joins, before, leaf_weight, frames, child, stop, 0
-        )
-        surplus += given[child]
-        highest = max(highest, last[child - first])
+    first, end = node.first, node.end
+    while True:
+        stop, surplus, highest, ties = node.stop, -units, -NO_PRICE, 0
+        for child in range(first, end):
+            given[child], price, _, _ = units_up_to(
+                nodes, joins, before, leaf_weight, frames, child, stop, 0
+            )
+            last[child - first] = price
+            surplus += given[child]
+            if price > highest:
+                highest, ties = price, 0
+            ties += price == highest
+        if 0 <= surplus < ties:  # seldom otherwise: the last search ended here or close by
+            break
+        units_up_to(nodes, joins, before, leaf_weight, frames, index, 0, units)
     if surplus == 0:
         return
     ties = 0
-    for child in range(first, node.end):
+    for child in range(first, end):
         if last[child - first] == highest:
             ranks[ties] = priority(key, nodes[child].row * n_sizes + nodes[child].column)
             ties += 1
     cut = kth_least(ranks[:ties], ties - surplus)
-    for child in range(first, node.end):
+    for child in range(first, end):
         if last[child - first] == highest:
             rank = priority(key, nodes[child].row * n_sizes + nodes[child].column)
             given[child] -= rank > cut

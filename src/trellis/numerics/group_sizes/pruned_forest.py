@@ -78,8 +78,9 @@ def prune(
     least, count = _least_and_count(
         shape.first, shape.end, path, leaves, n_families, shape.leaf_weight, limit
     )
+    in_reach = _in_reach(shape.level_start, shape.first, shape.end, count)
     nodes, leaf_start = _lay_out(
-        shape.level_start, shape.first, shape.end, shape.weight, rows, path, count, limit
+        shape.level_start, shape.first, shape.end, shape.weight, rows, in_reach, limit
     )
     n_active = int(count.sum())
     leaf_row, leaf_value = np.empty(n_active, np.int64), np.empty(n_active, np.int64)
@@ -135,44 +136,56 @@ def _least_and_count(
 
 
 @njit(nogil=True, cache=True)
+def _in_reach(level_start: IntArray, first: IntArray, end: IntArray, count: IntArray) -> IntArray:
+    """How many leaves in reach there are below each row, per size."""
+    skipped = level_start[-2]
+    below = np.zeros((level_start[-1], count.shape[1]), np.int64)
+    below[skipped:] = count
+    for row in range(skipped - 1, -1, -1):
+        for child in range(first[row], end[row]):
+            for s in range(count.shape[1]):
+                below[row, s] += below[child, s]
+    return below
+
+
+@njit(nogil=True, cache=True)
+def _number_rows(level_start: IntArray, in_reach: IntArray) -> tuple[IntArray, int]:
+    """Numbers of the rows in reach by level, size and row, and how many there are with the top.
+
+    Rows out of reach have the number that the next one in reach has.
+    """
+    number, n_nodes = np.empty(in_reach.shape, np.int64), 1
+    for level in range(level_start.size - 1):
+        for s in range(in_reach.shape[1]):
+            for row in range(level_start[level], level_start[level + 1]):
+                number[row, s] = n_nodes
+                n_nodes += in_reach[row, s] > 0
+    return number, n_nodes
+
+
+@njit(nogil=True, cache=True)
 def _lay_out(
     level_start: IntArray,
     first: IntArray,
     end: IntArray,
     weight: IntArray,
     rows: IntArray,
-    path: IntArray,
-    count: IntArray,
+    in_reach: IntArray,
     limit: int,
 ) -> tuple[Nodes, IntArray]:
-    """Number the rows with leaves in reach by level, size and row, and link them.
-
-    Returned with them: where each family's leaves of each size begin.
-    """
-    n_levels, n_sizes, skipped = level_start.size - 1, rows.shape[1], level_start[-2]
-    in_reach = np.zeros(rows.shape, np.int64)
-    in_reach[skipped:] = count
-    for row in range(skipped - 1, -1, -1):
-        for child in range(first[row], end[row]):
-            for s in range(n_sizes):
-                in_reach[row, s] += in_reach[child, s]
-    n_nodes = 1
-    number = np.empty(rows.shape, np.int64)
-    for level in range(n_levels):
-        for s in range(n_sizes):
-            for row in range(level_start[level], level_start[level + 1]):
-                number[row, s] = n_nodes
-                n_nodes += in_reach[row, s] > 0
+    """The nodes in reach, linked, and where each family's leaves of each size begin."""
+    number, n_nodes = _number_rows(level_start, in_reach)
+    last_level, n_sizes, skipped = level_start.size - 2, rows.shape[1], level_start[-2]
     nodes: Nodes = np.empty(n_nodes, NODE)
+    nodes.stop[:] = limit
     top = nodes[TOP]
-    top.row, top.column, top.weight, top.base, top.is_family, top.stop = -1, -1, 0, 0, 0, limit
-    top.first, top.end = 1, 1
-    leaf_start = np.empty((rows.shape[0] - skipped, n_sizes), np.int64)
-    n_leaves = 0
-    for level in range(n_levels):
+    top.row, top.column, top.weight, top.base, top.is_family = -1, -1, 0, 0, 0
+    top.first, top.end = 1, 1 + np.count_nonzero(in_reach[: level_start[1]])
+    leaf_start, n_leaves = np.empty((rows.shape[0] - skipped, n_sizes), np.int64), 0
+    for level in range(last_level + 1):
         for s in range(n_sizes):
             for row in range(level_start[level], level_start[level + 1]):
-                if level == n_levels - 1:
+                if level == last_level:
                     leaf_start[row - skipped, s] = n_leaves
                     n_leaves += in_reach[row, s]
                 if in_reach[row, s] == 0:
@@ -180,17 +193,17 @@ def _lay_out(
                 node = nodes[number[row, s]]
                 node.row, node.column, node.weight = row, s, weight[row]
                 node.base = weight[row] * (1 - 2 * rows[row, s])
-                node.is_family = level == n_levels - 1
-                # The greatest price a child's unit can have: its ancestors' first units.
-                node.stop = limit - path[row, s]
-                if level == 0:
-                    top.end += 1
-                if level == n_levels - 1:
+                node.is_family = level == last_level
+                # `stop` is the parent's so far. If the node takes max(y, 0) units, its own is:
+                node.stop -= weight[row] * (1 + 2 * max(-rows[row, s], 0))
+                if level == last_level:
                     node.first, node.end = leaf_start[row - skipped, s], n_leaves
-                else:
-                    node.first = node.end = number[first[row], s]
-                    for child in range(first[row], end[row]):
-                        node.end += in_reach[child, s] > 0
+                    continue
+                node.first = node.end = number[first[row], s]
+                for child in range(first[row], end[row]):
+                    if in_reach[child, s] > 0:
+                        nodes[node.end].stop = node.stop
+                        node.end += 1
     return nodes, leaf_start
 
 

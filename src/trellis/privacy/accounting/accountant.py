@@ -25,7 +25,7 @@ class Accountant(Guarantee):
     >>> accountant.epsilon(1e-10)
     """
 
-    neighbours: Neighbours
+    neighbours: Neighbours | str
     max_contribution: int = 1
     charges: tuple[Coordinates, ...] = ()
 
@@ -42,7 +42,8 @@ class Accountant(Guarantee):
     @property
     def composition(self) -> Composition:
         """The coordinates that move, and how far, for the worst neighbour."""
-        return moved(self.charges, self.neighbours.cells_moved, self.max_contribution)
+        cells = relation(self.neighbours).cells_moved
+        return moved(self.charges, cells, self.max_contribution)
 
     @property
     def cases(self) -> tuple[Composition, ...]:

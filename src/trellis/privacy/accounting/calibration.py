@@ -36,7 +36,7 @@ from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechan
 from trellis.privacy.neighbours import Neighbours
 
 Share = Fraction | int | str
-Path = Sequence[Share] | Mapping[Share, int]
+Path = Sequence[Share] | Mapping[Fraction, int] | Mapping[int, int] | Mapping[str, int]
 Kind = type[DiscreteGaussian] | type[DiscreteLaplace]
 Case = tuple[tuple[Fraction, int], ...]
 """Shares of the tables in which a cell moves, and how many cells move for each."""

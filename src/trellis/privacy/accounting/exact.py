@@ -24,7 +24,7 @@ from trellis.privacy.accounting.curves import (
 )
 from trellis.privacy.accounting.laplace import LaplaceLaw, laplace_law
 from trellis.privacy.accounting.lattice import GaussianLaw, gaussian_law
-from trellis.privacy.accounting.losses import UNIT, FloatArray, LossTable
+from trellis.privacy.accounting.losses import UNIT, FloatArray, LossGrid, LossTable
 
 LOG_FLOOR = 277.0
 """Tails below e^-277 = 1e-120 are not tabulated but counted as infinite loss."""
@@ -122,15 +122,15 @@ def exact_curve(composition: Composition) -> Curve | None:
 
 def gaussian_curve(law: GaussianLaw) -> TableCurve:
     """Tables of all positive losses up to P(S >= s) <= 1e-120."""
-    reach = law.reach(LOG_FLOOR)
-    s = np.arange(max(-reach, -(law.period // 2) + (law.period + 1) % 2), reach + 1)
-    losses, (lower, upper) = law.losses(s), law.masses(s)
+    last = law.reach(LOG_FLOOR)
+    first = max(-last, (2 - law.period) // 2)
+    grid, (lower, upper) = LossGrid(law.losses(first, last)), law.masses(first, last)
     missing = 2 * float(np.exp(-LOG_FLOOR))
-    return TableCurve(LossTable(losses, lower), LossTable(losses, upper, missing))
+    return TableCurve(LossTable(grid, lower), LossTable(grid, upper, missing))
 
 
 def _laplace_curve(law: LaplaceLaw) -> TableCurve:
     positive = law.losses > 0
     lower, upper = (masses[positive] for masses in law.mass_bounds())
-    losses = law.losses[positive]
-    return TableCurve(LossTable(losses, lower), LossTable(losses, upper))
+    grid = LossGrid(law.losses[positive])
+    return TableCurve(LossTable(grid, lower), LossTable(grid, upper))

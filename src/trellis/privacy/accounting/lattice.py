@@ -50,6 +50,7 @@ LARGEST_TRANSFORM = 2**22
 _LARGEST_PERIOD = 2**23
 _REACH = 2.0  # standard deviations that one tilt serves; costs a factor e^2 in accuracy
 _MARGIN = 10.0  # in standard deviations; aliases are below 4 e^-50
+_FAR = 100.0  # frequencies below e^-100 are left out as soon as this is known
 _TAU_BITS = 2**26  # tilts are multiples of this fraction, so tau v and tau K are exact
 
 
@@ -71,20 +72,25 @@ class GaussianLaw:
         """S from which on P(S >= s) <= e^-log_floor."""
         return ceil(self.deviation * sqrt(2 * log_floor)) + 1
 
-    def losses(self, s: NDArray[np.int64]) -> FloatArray:
-        """The losses h (s + K/2): one product each, of h with an exact half-integer."""
-        return float(self.step) * (s + self.period / 2).astype(np.float64)
+    def losses(self, first: int, last: int) -> FloatArray:
+        """The losses h (s + K/2), s from first to last: h times an exact half-integer."""
+        half_integers = np.arange(first, last + 1, dtype=np.float64) + self.period / 2
+        return float(self.step) * half_integers
 
-    def masses(self, s: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+    def masses(self, first: int, last: int) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds of P(S = s), with 8 + 4 h s^2 / 2K units for the envelope."""
-        residue = s % self.period
-        folded = np.minimum(residue, self.period - residue)
-        exponent = np.minimum(float(self.step / (2 * self.period)) * s.astype(np.float64) ** 2, 1e3)
+        s = np.arange(first, last + 1, dtype=np.float64)
+        exponent = np.minimum(float(self.step / (2 * self.period)) * s**2, 1e3)
         envelope, slack = np.exp(-exponent), UNIT * (8 + 4 * exponent)
         return (
-            envelope * self.lower[folded] * (1 - slack),
-            envelope * self.upper[folded] * (1 + slack),
+            envelope * self._repeated(self.lower, first, len(s)) * (1 - slack),
+            envelope * self._repeated(self.upper, first, len(s)) * (1 + slack),
         )
+
+    def _repeated(self, half: FloatArray, first: int, count: int) -> FloatArray:
+        """Values of g, which is even and periodic, at `count` points from `first` on."""
+        mirrored = half[1 : (self.period + 1) // 2][::-1]
+        return np.resize(np.roll(np.concatenate([half, mirrored]), -first), count)
 
 
 def gaussian_law(parts: tuple[Coordinates, ...]) -> GaussianLaw | None:
@@ -169,21 +175,24 @@ def _enclose(
 def _tilted_law(groups: list[_Group], tau: float, n: int) -> tuple[FloatArray, float]:
     """P_tau(S = s mod n) for s = 0..n-1, and a bound of the error of each."""
     frequency = np.arange(n // 2 + 1)
-    log = np.zeros(n // 2 + 1)
-    log_size, units = np.zeros(n // 2 + 1), np.zeros(n // 2 + 1)
-    for group in groups:
+    log = log_size = units = np.zeros(n // 2 + 1)
+    for group in sorted(groups, key=lambda group: group.count * group.sigma_squared, reverse=True):
         # The phase is reduced in whole numbers: multiple * frequency / n, modulo one turn.
-        turns = (group.multiple % n) * frequency % n
-        turns = np.where(turns > n // 2, turns - n, turns) / n
+        steps = (group.multiple % n) * frequency + n // 2
+        turns = ((steps & (n - 1)) - n // 2) / n
         one = log_characteristic(turns, tau * group.shift, group.sigma_squared)
         log = log + group.count * one.log
-        log_size += group.count * one.log_size
-        units += group.count * one.units
-    law = np.fft.irfft(np.exp(np.conj(log)), n)
-    size = np.exp(log_size) * (units + 8) * UNIT
-    spectrum = 2.2 * float(size.sum()) / n
-    transform = 16 * UNIT * log2(n) * sqrt(float(np.sum(law**2)))
-    return law, spectrum + transform
+        log_size = log_size + group.count * one.log_size
+        units = units + group.count * one.units
+        seen = np.flatnonzero(log_size > -_FAR)
+        frequency, log = frequency[seen], log[seen]
+        log_size, units = log_size[seen], units[seen]
+    spectrum = np.zeros(n // 2 + 1, dtype=log.dtype)
+    spectrum[frequency] = np.exp(np.conj(log))
+    law = np.fft.irfft(spectrum, n)
+    of_spectrum = UNIT * float(np.sum(np.exp(log_size) * (units + 8)))
+    of_transform = 16 * UNIT * log2(n) * sqrt(float(np.sum(law**2)))
+    return law, 2.2 * of_spectrum / n + exp(-_FAR) + of_transform
 
 
 def _power_of_two(least: float) -> int:

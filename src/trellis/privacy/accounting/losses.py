@@ -16,8 +16,6 @@ is the exact inverse.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,22 +27,49 @@ UNIT = 2.0**-53
 _SPAN = 16.0  # e^-16 keeps a row's weights far from underflow
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class LossGrid:
+    """Increasing losses, in rows so short that e^{l - l'} within a row is harmless.
+
+    What depends on the losses alone is computed once, for all laws on the same losses.
+    """
+
+    def __init__(self, losses: FloatArray) -> None:
+        self.losses = losses
+        self.rise = -np.expm1(losses[:-1] - losses[1:])
+        self.width = _row_width(losses)
+        self.rows = -(-len(losses) // self.width)
+        padded = np.pad(losses, (0, self._padding), mode="edge").reshape(self.rows, self.width)
+        self._shrink = np.exp(padded[:, :1] - padded)
+        self._decay = np.exp(-np.diff(padded[:, 0])).tolist()
+
+    @property
+    def _padding(self) -> int:
+        return self.rows * self.width - len(self.losses)
+
+    def discounted_suffix_sums(self, masses: FloatArray) -> FloatArray:
+        """a_k of the module's docstring."""
+        weights = np.pad(masses, (0, self._padding)).reshape(self._shrink.shape) * self._shrink
+        within = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+        totals = within[:, 0].tolist()
+        below = [0.0] * self.rows
+        for row in range(self.rows - 2, -1, -1):
+            below[row] = self._decay[row] * (totals[row + 1] + below[row + 1])
+        sums = (within + np.array(below)[:, None]) / self._shrink
+        return sums.reshape(-1)[: len(self.losses)]
+
+
 class LossTable:
     """delta(eps) and its inverse for eps >= 0, from the atoms with positive loss."""
 
-    losses: FloatArray
-    masses: InitVar[FloatArray]
-    infinite_mass: InitVar[float] = 0.0
-    discounted: FloatArray = field(init=False, repr=False)
-    deltas: FloatArray = field(init=False, repr=False)
+    def __init__(self, grid: LossGrid, masses: FloatArray, infinite_mass: float = 0.0) -> None:
+        self._grid = grid
+        self._discounted = grid.discounted_suffix_sums(masses)
+        steps = _suffix_sums(grid.rise * self._discounted[1:])
+        self._deltas = np.append(steps, 0.0) + infinite_mass
 
-    def __post_init__(self, masses: FloatArray, infinite_mass: float) -> None:
-        discounted = _discounted_suffix_sums(self.losses, masses)
-        steps = -np.expm1(self.losses[:-1] - self.losses[1:]) * discounted[1:]
-        deltas = np.append(_suffix_sums(steps), 0.0) + infinite_mass
-        object.__setattr__(self, "discounted", discounted)
-        object.__setattr__(self, "deltas", deltas)
+    @property
+    def losses(self) -> FloatArray:
+        return self._grid.losses
 
     @property
     def rounding(self) -> float:
@@ -52,53 +77,34 @@ class LossTable:
 
         Sums of positive terms keep the relative error of their terms and add one unit per
         addition. Sums run in rows, then over rows: at most width + rows additions, twice, and
-        three operations per row in carrying `discounted` from row to row. Exponentials of at
-        most `_SPAN` add that many units; 64 covers the rest.
+        three operations per row in carrying a_k from row to row. Exponentials of at most
+        `_SPAN` add that many units; 64 covers the rest.
         """
-        n, width = len(self.losses), _row_width(self.losses)
-        side = _side(n)
-        return UNIT * (width + 4 * (n // width + 1) + 2 * side + 2 * _SPAN + 64)
+        additions = self._grid.width + 4 * self._grid.rows + 2 * _side(len(self.losses))
+        return UNIT * (additions + 2 * _SPAN + 64)
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
         above = np.searchsorted(self.losses, epsilons, side="right")
         inside = np.minimum(above, len(self.losses) - 1)
         drop = np.expm1(np.minimum(epsilons - self.losses[inside], 0.0))
-        return self.deltas[inside] - drop * self.discounted[inside]
+        return self._deltas[inside] - drop * self._discounted[inside]
 
     def epsilon(self, deltas: FloatArray) -> FloatArray:
         """The least eps >= 0 with delta(eps) <= deltas, up to rounding; infinite if none."""
-        at = np.searchsorted(-self.deltas, -deltas, side="left")
+        at = np.searchsorted(-self._deltas, -deltas, side="left")
         inside = np.minimum(at, len(self.losses) - 1)
         previous = np.where(inside > 0, self.losses[inside - 1], 0.0)
-        weight = self.discounted[inside]
+        weight = self._discounted[inside]
         share = np.divide(
-            deltas - self.deltas[inside], weight, out=np.ones_like(weight), where=weight > 0
+            deltas - self._deltas[inside], weight, out=np.ones_like(weight), where=weight > 0
         )
         with np.errstate(divide="ignore"):
             epsilons = self.losses[inside] + np.log1p(-np.minimum(share, 1.0))
         return np.where(at < len(self.losses), np.maximum(epsilons, previous), np.inf)
 
 
-def _discounted_suffix_sums(losses: FloatArray, masses: FloatArray) -> FloatArray:
-    """a_k of the module's docstring, by rows so short that no factor under- or overflows."""
-    width = _row_width(losses)
-    rows = -(-len(losses) // width)
-    padding = (0, rows * width - len(losses))
-    at = np.pad(losses, padding, mode="edge").reshape(rows, width)
-    row_start = at[:, :1]
-    from_start = at - row_start
-    weights = np.pad(masses, padding).reshape(rows, width) * np.exp(-from_start)
-    within = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
-
-    decay = np.exp(-np.diff(row_start[:, 0])).tolist()
-    below = [0.0] * rows
-    for row in range(rows - 2, -1, -1):
-        below[row] = decay[row] * (float(within[row + 1, 0]) + below[row + 1])
-    sums = np.exp(from_start) * (within + np.array(below)[:, None])
-    return sums.reshape(-1)[: len(losses)]
-
-
 def _suffix_sums(terms: FloatArray) -> FloatArray:
+    """Sums of all terms from each on, in rows and then over rows."""
     side = _side(len(terms))
     rows = np.pad(terms, (0, side * side - len(terms))).reshape(side, side)
     within = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1]

@@ -114,8 +114,8 @@ def loss_law(cluster: tuple[Coordinates, ...]) -> LossLaw | None:
     if law is None:
         return None
     reach = law.reach(LOG_FLOOR)
-    s = np.arange(-reach, reach + 1)
-    return LossLaw(law.losses(s), *law.masses(s), missing=2 * float(np.exp(-LOG_FLOOR)))
+    masses = law.masses(-reach, reach)
+    return LossLaw(law.losses(-reach, reach), *masses, missing=2 * float(np.exp(-LOG_FLOOR)))
 
 
 def _fits(cluster: tuple[Coordinates, ...]) -> bool:

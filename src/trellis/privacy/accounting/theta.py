@@ -27,6 +27,7 @@ _FEW_TERMS = 0.5  # sigma^2 from which the dual form is used; both need under te
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20
 _TRUNCATION = 1e-3  # units of round-off, far above the neglected terms
 _LOG_TINY = -14.0
+_FAR = 60.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,21 +100,24 @@ def _direct(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharac
 
 
 def _dual(turns: FloatArray, centre: float, sigma_squared: float) -> LogCharacteristic:
-    real = np.zeros_like(turns)
-    imaginary = np.zeros_like(turns)
-    moduli = np.zeros_like(turns)
+    gaussian = 2 * np.pi**2 * sigma_squared * turns**2 + _log_dual_normaliser(centre, sigma_squared)
+    real, imaginary, moduli = np.zeros((3, len(turns)))
     for u in _dual_terms(sigma_squared).tolist():
         for signed in (u, -u):
-            modulus = np.exp(-4 * np.pi**2 * sigma_squared * signed * (signed / 2 - turns))
+            exponent = 4 * np.pi**2 * sigma_squared * signed * (signed / 2 - turns)
+            modulus = np.exp(-np.minimum(exponent, _FAR))  # underflow would be slow
             moduli += modulus
-            angle = 2 * np.pi * _within_half_a_turn(signed * centre)
-            real += np.cos(angle) * modulus
-            imaginary -= np.sin(angle) * modulus
+            if centre:
+                angle = 2 * np.pi * _within_half_a_turn(signed * centre)
+                real += np.cos(angle) * modulus
+                imaginary -= np.sin(angle) * modulus
+    log_size = np.log1p(moduli) - gaussian
+    units = 10 * np.abs(gaussian) + 80 * moduli + _TRUNCATION
+    if not centre:
+        return LogCharacteristic(log_size, log_size, units)
     phase = 2 * np.pi * centre * turns
-    gaussian = 2 * np.pi**2 * sigma_squared * turns**2 + _log_dual_normaliser(centre, sigma_squared)
-    log = (_log1p(real, imaginary) + 1j * phase if centre else np.log1p(real)) - gaussian
-    units = 10 * np.abs(gaussian) + 4 * np.abs(phase) + 80 * moduli + _TRUNCATION
-    return LogCharacteristic(log, np.log1p(moduli) - gaussian, units)
+    log = _log1p(real, imaginary) + 1j * phase - gaussian
+    return LogCharacteristic(log, log_size, units + 4 * np.abs(phase))
 
 
 def _log_dual_normaliser(centre: float, sigma_squared: float) -> float:

@@ -8,7 +8,7 @@ from math import exp, floor, inf, log2, sinh, sqrt
 import numpy as np
 
 from trellis.privacy.accounting.curves import Bounds
-from trellis.privacy.accounting.losses import UNIT, FloatArray, LossTable
+from trellis.privacy.accounting.losses import UNIT, FloatArray, LossGrid, LossTable
 from trellis.privacy.accounting.rounded import GridLaw, Tilted
 
 MARGIN = 10.0
@@ -49,7 +49,7 @@ class Window:
         return cls(
             theta=theta,
             first=first,
-            table=LossTable(losses, masses * np.exp(-theta * (losses - first))),
+            table=LossTable(LossGrid(losses), masses * np.exp(-theta * (losses - first))),
             scale=composed.log_moment - theta * first,
             slack=composed.mass_error + composed.norm_error * norm_of_w,
             cumulated=np.append(0.0, np.cumsum(masses)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
@@ -203,6 +203,7 @@ class LedgerSpec(_Model):
 
     path: str = "ledger.sqlite"
     limit: LimitSpec | None = None
+    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000)]] = {}
 
 
 class Spec(_Model):

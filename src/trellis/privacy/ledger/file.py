@@ -21,17 +21,15 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from trellis.errors import BudgetExceeded, LedgerError, PrivacyError
+from trellis.errors import LedgerError, PrivacyError
 from trellis.privacy.budget import Budget
-from trellis.privacy.guarantee import Charge, Guarantee
-from trellis.privacy.mechanisms import mechanism
-from trellis.privacy.neighbours import Neighbours
-from trellis.privacy.protection import Protection
+from trellis.privacy.guarantee import Guarantee
+from trellis.privacy.ledger.entries import Claim, Entry, guarantee_from_json, guarantee_to_json
+from trellis.privacy.ledger.rules import Terms, check_cost
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS dataset (
@@ -44,33 +42,6 @@ CREATE TABLE IF NOT EXISTS charge (
     release TEXT NOT NULL, guarantee_json TEXT NOT NULL, made TEXT NOT NULL,
     token TEXT, digest TEXT);
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One charge as it stands in the ledger."""
-
-    run_id: str
-    dataset: str
-    release: str
-    edition: int
-    guarantee: Guarantee
-    made: str
-    token: str | None
-    digest: str | None
-
-    @property
-    def is_settled(self) -> bool:
-        return self.digest is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to draw the noise of one charge, once. Only the ledger makes these."""
-
-    run_id: str
-    token: str
-    guarantee: Guarantee
 
 
 class Ledger:
@@ -118,18 +89,16 @@ class Ledger:
         dataset: str,
         run_id: str,
         guarantee: Guarantee,
+        terms: Terms,
         fingerprint: str | None = None,
-        *,
-        limit: Budget | None = None,
-        new_edition: bool = False,
     ) -> None:
         """Raise what `charge` would raise, as far as known without a fingerprint; write nothing."""
         with self._reading() as db:
             if _entry(db, run_id) is not None:
                 return
-            _check_cost(db, dataset, guarantee, limit)
+            _check_cost(db, dataset, guarantee, terms)
             if fingerprint is not None:
-                _edition(db, dataset, fingerprint, new_edition)
+                _edition(db, dataset, fingerprint, terms)
 
     def charge(
         self,
@@ -137,15 +106,13 @@ class Ledger:
         run_id: str,
         release: str,
         guarantee: Guarantee,
+        terms: Terms,
         fingerprint: str,
-        *,
-        limit: Budget | None = None,
-        new_edition: bool = False,
     ) -> None:
         """Enter the cost of a run; a run that has been charged is not charged again."""
         with self._writing() as db:
             if (old := _entry(db, run_id)) is not None:
-                edition = _edition(db, dataset, fingerprint, new_edition)
+                edition = _edition(db, dataset, fingerprint, terms)
                 same_input = (old.dataset, old.edition) == (dataset, edition)
                 if old.guarantee != guarantee or not same_input:
                     raise LedgerError(
@@ -153,17 +120,17 @@ class Ledger:
                         "Start in a new run folder, which is charged anew."
                     )
                 return
-            _check_cost(db, dataset, guarantee, limit)
-            edition = _edition(db, dataset, fingerprint, new_edition)
+            _check_cost(db, dataset, guarantee, terms)
+            edition = _edition(db, dataset, fingerprint, terms)
             _make_key(db, dataset)
-            if limit is not None:
-                _write_limit(db, dataset, limit)
+            if terms.limit is not None:
+                _write_limit(db, dataset, terms.limit)
             db.execute(
                 "INSERT OR IGNORE INTO edition VALUES (?, ?, ?)", (dataset, edition, fingerprint)
             )
             db.execute(
                 "INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, NULL, NULL)",
-                (run_id, dataset, edition, release, _to_json(guarantee), _now()),
+                (run_id, dataset, edition, release, guarantee_to_json(guarantee), _now()),
             )
 
     def claim(self, run_id: str) -> Claim:
@@ -246,73 +213,12 @@ def _make_tables(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def spent(entries: list[Entry], neighbours: Neighbours) -> list[Guarantee]:
-    """The guarantees of all entries, under one relation."""
-    return [entry.guarantee.under(neighbours) for entry in entries]
+def _check_cost(db: sqlite3.Connection, dataset: str, new: Guarantee, terms: Terms) -> None:
+    before = [entry.guarantee for entry in _entries(db, dataset)]
+    check_cost(dataset, before, new, _limit(db, dataset), terms)
 
 
-def total_rho(guarantees: list[Guarantee]) -> Fraction:
-    return sum((g.rho for g in guarantees), Fraction(0))
-
-
-def total_pure_epsilon(guarantees: list[Guarantee]) -> Fraction | None:
-    """The sum of pure epsilons, or None where one of them has none."""
-    parts = [g.pure_epsilon for g in guarantees]
-    return None if None in parts else sum((p for p in parts if p is not None), Fraction(0))
-
-
-def joint_neighbours(guarantees: list[Guarantee]) -> Neighbours:
-    """The relation under which all of these can be added up."""
-    relations = {g.protection.neighbours for g in guarantees}
-    return Neighbours.REPLACE if Neighbours.REPLACE in relations else Neighbours.ADD_REMOVE
-
-
-def _check_cost(
-    db: sqlite3.Connection, dataset: str, guarantee: Guarantee, limit: Budget | None
-) -> None:
-    """Whether this charge fits what is in the ledger and its limit."""
-    entries = _entries(db, dataset)
-    for other in {e.guarantee.protection.unit for e in entries} - {guarantee.protection.unit}:
-        raise LedgerError(
-            f"Data set {dataset!r} has charges for the unit {other!r}; this release protects "
-            f"{guarantee.protection.unit!r}. They do not add up: use one unit for one data set."
-        )
-    known = _limit(db, dataset)
-    if known is not None and limit is not None and known != limit:
-        raise LedgerError(
-            f"The ledger holds a limit of {known.in_words()} for data set {dataset!r}, the spec "
-            f"says {limit.in_words()}. Change the spec, or the ledger: trellis ledger {dataset} "
-            f"--set-limit {limit.in_words().replace(' ', '')}."
-        )
-    guarantees = [*(e.guarantee for e in entries), guarantee]
-    _check_limit(dataset, guarantees, known or limit)
-
-
-def _check_limit(dataset: str, guarantees: list[Guarantee], limit: Budget | None) -> None:
-    if limit is None:
-        return
-    neighbours = joint_neighbours(guarantees)
-    *before, new = [g.under(neighbours) for g in guarantees]
-    if limit.rho is not None:
-        kind, allowed, cost, used = "rho", limit.rho, new.rho, total_rho(before)
-    else:
-        kind, allowed, cost = "epsilon", limit.epsilon, new.pure_epsilon
-        used = total_pure_epsilon(before)
-        if cost is None or used is None:
-            raise BudgetExceeded(
-                f"Data set {dataset!r} has a limit in pure epsilon, which Gaussian noise never "
-                "meets. Use mechanism: discrete_laplace, or set a limit in rho."
-            )
-    assert allowed is not None
-    if used + cost > allowed:
-        left = max(allowed - used, Fraction(0))
-        raise BudgetExceeded(
-            f"This release costs {kind} = {cost}, but data set {dataset!r} has only {left} of its "
-            f"limit {allowed} left. Lower the budget, or raise the limit."
-        )
-
-
-def _edition(db: sqlite3.Connection, dataset: str, fingerprint: str, new_edition: bool) -> int:
+def _edition(db: sqlite3.Connection, dataset: str, fingerprint: str, terms: Terms) -> int:
     """The number of the edition with this fingerprint; a changed input must be declared."""
     known = db.execute(
         "SELECT number, fingerprint FROM edition WHERE dataset = ? ORDER BY number", (dataset,)
@@ -320,7 +226,7 @@ def _edition(db: sqlite3.Connection, dataset: str, fingerprint: str, new_edition
     for number, print_ in known:
         if print_ == fingerprint:
             return number
-    if known and not new_edition:
+    if known and not terms.new_edition:
         raise LedgerError(
             f"The input of data set {dataset!r} has changed since its last release. If this is "
             "intended, add --new-edition (spending still adds up); otherwise restore the input."
@@ -352,7 +258,9 @@ def _charged(db: sqlite3.Connection, run_id: str) -> Entry:
 def _to_entry(row: tuple) -> Entry:
     run_id, dataset, release, edition, guarantee, made, token, digest = row
     with _refusing_damage():
-        return Entry(run_id, dataset, release, edition, _from_json(guarantee), made, token, digest)
+        return Entry(
+            run_id, dataset, release, edition, guarantee_from_json(guarantee), made, token, digest
+        )
 
 
 def _limit(db: sqlite3.Connection, dataset: str) -> Budget | None:
@@ -379,28 +287,6 @@ def _make_key(db: sqlite3.Connection, dataset: str) -> bytes:
         key = secrets.token_bytes(32)
         db.execute("INSERT INTO dataset VALUES (?, ?, NULL)", (dataset, key))
     return key
-
-
-def _to_json(guarantee: Guarantee) -> str:
-    protection = guarantee.protection
-    return json.dumps(
-        {
-            "unit": protection.unit,
-            "neighbours": protection.neighbours,
-            "max_contribution": protection.max_contribution,
-            "within": protection.within,
-            "charges": [
-                [c.label, c.mechanism.name, str(c.mechanism.parameter)] for c in guarantee.charges
-            ],
-        }
-    )
-
-
-def _from_json(text: str) -> Guarantee:
-    fields = json.loads(text)
-    charges = tuple(Charge(label, mechanism(*law)) for label, *law in fields.pop("charges"))
-    neighbours = Neighbours(fields.pop("neighbours"))
-    return Guarantee(Protection(neighbours=neighbours, **fields), charges)
 
 
 @contextmanager
