@@ -17,7 +17,7 @@ import numpy as np
 
 from trellis.privacy.accounting import (
     Accountant,
-    Guarantee,
+    PrivacyCurve,
     calibrate,
     tight_zcdp_epsilons,
     zcdp_epsilon,
@@ -204,7 +204,7 @@ def persons_file() -> Profile:
 
 def production() -> str:
     profile, levels = [persons_file()], list(LEVEL_SHARES)
-    guarantees: dict[str, Guarantee] = {
+    guarantees: dict[str, PrivacyCurve] = {
         "any change of one record": whole_record(profile, "replace")
     }
     for area in levels[:-1]:

@@ -374,7 +374,7 @@ def test_ledger_shows_what_has_been_spent(done):
     ledger = ["--ledger", done / "ledger.sqlite"]
     assert succeed("ledger", *ledger).split() == ["demo-state"]
     said = succeed("ledger", "demo-state", *ledger)
-    assert "Together, for neighbours replace: rho = 1" in said
+    assert "Together, for a person and neighbours replace: rho = 1" in said
     assert "Limit: rho = 4" in said
     assert "drawn" in said
 

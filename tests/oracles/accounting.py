@@ -14,7 +14,7 @@ from trellis.privacy.accounting import Composition, Coordinates
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 BITS = 240  # masses are whole multiples of 2^-240 = 1e-72, rounded down
-mp.prec = BITS + 20
+PRECISION = BITS + 20
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Law:
         return [(k * self.step, mp.ldexp(self.masses[k], -BITS)) for k in sorted(self.masses)[::-1]]
 
 
+@mp.workprec(PRECISION)
 def loss_law(composition: Composition) -> Law:
     """Convolve the coordinates one by one."""
     ones = [(_one_coordinate(part), part.count) for part in composition.parts]
@@ -43,11 +44,13 @@ def loss_law(composition: Composition) -> Law:
     return Law(step, law)
 
 
+@mp.workprec(PRECISION)
 def delta(law: Law, epsilon: float) -> mpmath.mpf:
     above = [(loss, mass) for loss, mass in law.atoms() if loss > Fraction(epsilon)]
     return mp.fsum(mass * -mp.expm1(mp.mpf(epsilon) - _exact(loss)) for loss, mass in above)
 
 
+@mp.workprec(PRECISION)
 def tradeoff(law: Law, alpha: float) -> mpmath.mpf:
     """Reject the outcomes of largest loss first, the last one at random (Neyman and Pearson)."""
     left, power = mp.mpf(alpha), mp.mpf(0)

@@ -323,6 +323,23 @@ def test_reading_an_absent_ledger_makes_none(ledger):
     assert not ledger.path.exists()
 
 
+def test_a_ledger_in_no_folder_is_not_read_as_an_empty_one(tmp_path):
+    """`check` must find what `charge` would stumble over."""
+    nowhere = Ledger(tmp_path / "nowhere" / "ledger.sqlite")
+    with pytest.raises(LedgerError, match="Check that its folder exists"):
+        nowhere.entries("data")
+    with pytest.raises(LedgerError, match="Check that its folder exists"):
+        nowhere.check("data", "run", gaussian(1))
+
+
+def test_keys_are_not_made_by_looking_for_them(ledger):
+    assert ledger.known_key("data") is None
+    assert not ledger.path.exists()
+    key = ledger.key("data")
+    assert ledger.known_key("data") == key
+    assert ledger.known_key("other") is None
+
+
 def test_reading_and_checking_change_no_byte(ledger):
     charge(ledger, "run", gaussian(1), limit=rho(2))
     before = ledger.path.read_bytes(), ledger.path.stat().st_mtime_ns

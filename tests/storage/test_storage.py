@@ -361,6 +361,15 @@ def test_estimates_of_another_tree_are_refused(tmp_path):
         read_estimates(tmp_path, smaller, estimates.schema)
 
 
+def test_damaged_json_is_refused(tmp_path):
+    with pytest.raises(RunFolderError, match="a.json is missing"):
+        read_json(tmp_path / "a.json")
+    for content in (b"{", b"", b"\xff\xfe", b"[1,]"):
+        (tmp_path / "a.json").write_bytes(content)
+        with pytest.raises(RunFolderError, match="a.json is damaged: it holds no readable JSON"):
+            read_json(tmp_path / "a.json")
+
+
 def json_change(**changes):
     def damage(path: Path) -> None:
         content = json.loads(path.read_text())

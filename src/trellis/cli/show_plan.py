@@ -18,7 +18,9 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
     for level in plan.unprotected_totals:
         terminal.result(f"Unprotected: totals of level {level!r} are published exactly.")
     guarantee, pure = plan.privacy, plan.privacy.pure_epsilon
-    rho = f"{guarantee.rho} (about {float(guarantee.rho):.4g})"
+    rho = str(guarantee.rho)
+    if guarantee.rho.denominator > 1000:
+        rho += f" (about {float(guarantee.rho):.4g})"
     terminal.result(f"Budget: {plan.budget.in_words()}.  Cost: rho = {rho}.")
     if plan.budget.delta is not None:
         terminal.result(_saving(plan))

@@ -9,7 +9,7 @@ from trellis.privacy.accounting.accountant import Accountant
 from trellis.privacy.accounting.calibration import Calibration, calibrate, calibrate_gaussian
 from trellis.privacy.accounting.composition import Composition, Coordinates
 from trellis.privacy.accounting.curves import Tier
-from trellis.privacy.accounting.guarantees import Guarantee, WorstCase
+from trellis.privacy.accounting.privacy_curve import PrivacyCurve, WorstCase
 from trellis.privacy.accounting.zcdp import tight_zcdp_epsilons, zcdp_epsilon
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "Calibration",
     "Composition",
     "Coordinates",
-    "Guarantee",
+    "PrivacyCurve",
     "Tier",
     "WorstCase",
     "calibrate",

@@ -8,21 +8,20 @@ from typing import Self
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting.composition import Composition, Coordinates, whole
 from trellis.privacy.accounting.contributions import one_cell_is_worst
-from trellis.privacy.accounting.guarantees import Guarantee
+from trellis.privacy.accounting.privacy_curve import PrivacyCurve
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.neighbours import Neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Accountant(Guarantee):
+class Accountant(PrivacyCurve):
     """What measuring some tables of counts reveals about one unit.
 
     Each charge is a number of tables (partitions of the records) with noise of one law in
     every cell, where one record moves one cell by `shift`. A unit has at most `max_contribution`
     records; `add_remove` moves one cell per table by all of them, `replace` two.
 
-    >>> accountant = Accountant("add_remove").add(DiscreteGaussian(5), count=10)
-    >>> accountant.epsilon(1e-10)
+        Accountant("add_remove").add(DiscreteGaussian(5), count=10).epsilon(1e-10)
     """
 
     neighbours: Neighbours | str

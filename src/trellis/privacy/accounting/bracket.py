@@ -66,6 +66,10 @@ class BracketCurve:
         self._rungs = [Rung(0.0, 0.0, _bulk(self._coarse, 0.0)[1])]
         self._windows: dict[Rung, Window] = {}
 
+    @property
+    def size(self) -> int:
+        return 4 * self._length  # a guess: how many windows it will need is not known yet
+
     def delta_bounds(self, epsilons: FloatArray) -> Bounds:
         lower, upper = np.empty_like(epsilons), np.empty_like(epsilons)
         while self._rungs[-1].last < np.max(epsilons, initial=0.0):

@@ -29,7 +29,7 @@ import numpy as np
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting.accountant import all_certified, moved, relation
 from trellis.privacy.accounting.composition import Coordinates, whole
-from trellis.privacy.accounting.guarantees import Number, WorstCase
+from trellis.privacy.accounting.privacy_curve import Number, WorstCase
 from trellis.privacy.accounting.rounding import float_below
 from trellis.privacy.accounting.zcdp import tight_zcdp_epsilons, zcdp_epsilon
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism

@@ -34,10 +34,15 @@ class Tier(StrEnum):
 
 
 class Curve(Protocol):
-    """delta as a function of epsilon >= 0 for one composition, and its inverse."""
+    """The delta at every epsilon >= 0 for one composition, and the inverse."""
 
     @property
     def tier(self) -> Tier: ...
+
+    @property
+    def size(self) -> int:
+        """Entries of its tables, about."""
+        ...
 
     def delta_bounds(self, epsilons: FloatArray) -> Bounds: ...
 
@@ -50,6 +55,7 @@ class ZcdpCurve:
 
     composition: Composition
     tier: Tier = Tier.ZCDP
+    size: int = 0
 
     def delta_bounds(self, epsilons: FloatArray) -> Bounds:
         return np.zeros_like(epsilons), simple_deltas(self.composition, epsilons)

@@ -46,6 +46,10 @@ class TableCurve:
     tier: Tier = Tier.LATTICE
 
     @property
+    def size(self) -> int:
+        return len(self.upper.losses)
+
+    @property
     def loss_error(self) -> float:
         return 4 * UNIT * float(self.upper.losses[-1])
 
@@ -73,6 +77,10 @@ class MixedCurve:
     gaussian: TableCurve
     laplace: LaplaceLaw
     tier: Tier = Tier.LATTICE
+
+    @property
+    def size(self) -> int:
+        return self.gaussian.size + len(self.laplace.losses)
 
     def delta_bounds(self, epsilons: FloatArray) -> Bounds:
         """E_l of both bounds; one more `slack` for the sum and for the rounding of eps - l."""

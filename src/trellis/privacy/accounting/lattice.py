@@ -23,7 +23,7 @@ X_i centred at tau v_i instead of 0 gives a law P_tau with
 - the characteristic function: its rounding (see `theta`), summed over frequencies and divided by N;
 - the transform: at most 16 u log2(N) times the 2-norm of the result, u = 2^-53. The classical
   bound for a power of two has 7 u in place of 16 u: Higham, Accuracy and Stability of Numerical
-  Algorithms, 2nd ed., Theorem 24.2.
+  Algorithms, 2nd ed., chapter 24.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class GaussianLaw:
         return sqrt(self.period / self.step)
 
     def reach(self, log_floor: float) -> int:
-        """S from which on P(S >= s) <= e^-log_floor."""
+        """An s with P(S >= s) <= e^-log_floor."""
         return ceil(self.deviation * sqrt(2 * log_floor)) + 1
 
     def losses(self, first: int, last: int) -> FloatArray:
@@ -153,17 +153,13 @@ def _enclose(
     half_rate = float(step / (2 * period))
 
     law, error = _tilted_law(groups, tau, n)
-    ratios = (
-        [
-            group.count * log_normaliser_ratio(tau * group.shift, group.sigma_squared)
-            for group in groups
-        ]
-        if tau
-        else [0.0]
+    log_r = sum(
+        group.count * log_normaliser_ratio(tau * group.shift, group.sigma_squared)
+        for group in groups
     )
-    exponent = half_rate * distance**2 - sum(ratios)
+    exponent = half_rate * distance**2 - log_r
     scale = np.exp(exponent)
-    slack = UNIT * (32 + 10 * np.abs(exponent) + 20 * sum(ratios))
+    slack = UNIT * (32 + 10 * np.abs(exponent) + 20 * log_r)
     alias = 4 * exp(-half_rate * n * (n - 2 * farthest))
     centre, radius = law[s % n] * scale, error * scale * (1 + slack) + alias
     return (

@@ -46,8 +46,20 @@ class LossGrid:
     def _padding(self) -> int:
         return self.rows * self.width - len(self.losses)
 
+    @property
+    def rounding(self) -> float:
+        """Relative error of the delta of a table, as a function of the floats it is made from.
+
+        Sums of positive terms keep the relative error of their terms and add one unit per
+        addition. Sums run in rows, then over rows: at most width + rows additions, twice, and
+        three operations per row in carrying a_k from row to row. A factor e^{-x} has x units
+        of error for the rounding of x, and is 0 from x = 746 on; 64 covers the rest.
+        """
+        additions = self.width + 4 * self.rows + 2 * _side(len(self.losses))
+        return UNIT * (additions + 2 * 746 + 64)
+
     def discounted_suffix_sums(self, masses: FloatArray) -> FloatArray:
-        """a_k of the module's docstring."""
+        """The a_k of the module's docstring."""
         weights = np.pad(masses, (0, self._padding)).reshape(self._shrink.shape) * self._shrink
         within = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
         totals = within[:, 0].tolist()
@@ -62,26 +74,11 @@ class LossTable:
     """delta(eps) and its inverse for eps >= 0, from the atoms with positive loss."""
 
     def __init__(self, grid: LossGrid, masses: FloatArray, infinite_mass: float = 0.0) -> None:
-        self._grid = grid
+        self.losses = grid.losses
+        self.rounding = grid.rounding
         self._discounted = grid.discounted_suffix_sums(masses)
         steps = _suffix_sums(grid.rise * self._discounted[1:])
         self._deltas = np.append(steps, 0.0) + infinite_mass
-
-    @property
-    def losses(self) -> FloatArray:
-        return self._grid.losses
-
-    @property
-    def rounding(self) -> float:
-        """Relative error of `delta`, as a function of the floats it was made from.
-
-        Sums of positive terms keep the relative error of their terms and add one unit per
-        addition. Sums run in rows, then over rows: at most width + rows additions, twice, and
-        three operations per row in carrying a_k from row to row. Exponentials of at most
-        `_SPAN` add that many units; 64 covers the rest.
-        """
-        additions = self._grid.width + 4 * self._grid.rows + 2 * _side(len(self.losses))
-        return UNIT * (additions + 2 * _SPAN + 64)
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
         above = np.searchsorted(self.losses, epsilons, side="right")

@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting.accountant import all_certified, moved, relation
 from trellis.privacy.accounting.composition import Composition, Coordinates, whole
-from trellis.privacy.accounting.guarantees import WorstCase
+from trellis.privacy.accounting.privacy_curve import WorstCase
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.neighbours import Neighbours
 

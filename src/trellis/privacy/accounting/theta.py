@@ -11,7 +11,7 @@ the first with few terms for small sigma^2, the second for large; for |t| <= \pi
 modulus at most 1. Both are written as 1 plus a sum that vanishes with t or with 1/sigma^2, so
 that the logarithm, and with it the n-th power, is accurate for any n.
 
-Reference: Canonne, Kamath and Steinke, NeurIPS 2020, arXiv:2004.00010 (Fact 19: the Poisson form).
+Reference: Canonne, Kamath and Steinke, NeurIPS 2020, arXiv:2004.00010.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from trellis.privacy.accounting.losses import FloatArray
 _FEW_TERMS = 0.5  # sigma^2 from which the dual form is used; both need under ten terms there
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20
 _TRUNCATION = 1e-3  # units of round-off, far above the neglected terms
-_LOG_TINY = -14.0
-_FAR = 60.0
+_LOG_TINY = -14.0  # the log of a modulus that may stand for any smaller one in error bounds
+_FAR = 60.0  # exp(-60) stands for anything smaller
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,6 +157,6 @@ def _direct_terms(centre: float, sigma_squared: float) -> tuple[FloatArray, Floa
 
 
 def _dual_terms(sigma_squared: float) -> FloatArray:
-    """U = 1, 2, ... whose r_u can matter: |r_u| <= exp(-2 pi^2 u (u - 1) sigma^2)."""
+    """Those u = 1, 2, ... that can matter: |r_u| <= exp(-2 pi^2 u (u - 1) sigma^2)."""
     u = np.arange(1.0, 4.0)
     return u[2 * np.pi**2 * sigma_squared * u * (u - 1) < _NEGLIGIBLE]

@@ -1,7 +1,7 @@
 r"""The trade-off function: how well any test can tell two neighbours apart.
 
 f(alpha) is the least rate of missed detections of a test with false-alarm rate alpha. It is
-the conjugate of the curve (Dong, Roth and Su, JRSS B 2022, arXiv:1905.02383, Proposition 6),
+the conjugate of the curve (Dong, Roth and Su, JRSS B 2022, arXiv:1905.02383),
 
     f(alpha) = sup_{eps real} 1 - delta(eps) - e^eps alpha,
 
@@ -21,6 +21,7 @@ from trellis.privacy.accounting.losses import UNIT, FloatArray
 
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
 _NARROWINGS = 70
+_LARGEST = 700.0  # e^700 is still a float
 _SPACINGS = 10.0 ** -np.arange(1, 12)
 
 
@@ -33,12 +34,12 @@ def tradeoff_bounds(
         lower, upper = delta_bounds(np.abs(eps))
         shrink = np.exp(np.minimum(eps, 0.0))
         # For eps <= 0 the alarm is alpha itself, and 1 - alpha has no error worth the name.
-        alarm = np.exp(np.maximum(eps, 0.0)) * alphas
+        alarm = np.exp(np.clip(eps, 0.0, _LARGEST)) * alphas
         quiet = 1 - alarm
         error = 4 * UNIT * (np.abs(quiet) + upper + np.where(eps > 0, alarm, 0.0))
         return shrink * (quiet - upper - error), shrink * (quiet - lower + error)
 
-    best = _maximiser(lambda eps: terms(eps)[0], -reach, -np.log(alphas))
+    best = _maximiser(lambda eps: terms(eps)[0], -reach, np.minimum(-np.log(alphas), _LARGEST - 1))
     low, high = terms(best)
     upper = 1 - alphas * (1 - UNIT)
     for spacing in _SPACINGS:

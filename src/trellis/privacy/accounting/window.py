@@ -97,6 +97,7 @@ class _Composed:
     def of(cls, laws: list[GridLaw], theta: float, length: int) -> _Composed:
         tilted = [law.tilted(theta) for law in laws]
         mean, deviation = total_moments(tilted)
+        deviation = max(deviation, laws[0].step)
         bottom = floor(mean / laws[0].step) - length // 2
         log_moment = sum(one.log_moment for one in tilted)
         outside = sum(

@@ -4,8 +4,8 @@ Two conversions of rho-zCDP. Bun and Steinke (TCC 2016, arXiv:1605.02065), as th
 
     eps = rho + 2 sqrt(rho log(1/delta)).
 
-Canonne, Kamath and Steinke (2020, arXiv:2004.00010, Corollary 13), tighter: for every t > 0
-(their alpha is 1 + t)
+Canonne, Kamath and Steinke (NeurIPS 2020, arXiv:2004.00010), tighter: for every t > 0 (their
+alpha is 1 + t)
 
     log delta = t ((1 + t) rho - eps) + t log t - (1 + t) log(1 + t).
 

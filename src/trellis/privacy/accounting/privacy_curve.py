@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Rational, Real
 from reprlib import repr as short_repr
+from threading import Lock
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,8 @@ from trellis.privacy.accounting.zcdp import zcdp_epsilon
 
 Number = float | Fraction
 
+_HUGE = Fraction(10) ** 300  # no delta, alpha or useful epsilon is larger
+
 _NOTES = {
     Tier.BRACKET: "The losses have no common lattice that fits; bounds include what rounding them "
     "to a grid can do.",
@@ -44,7 +47,7 @@ _NOTE_CONTRIBUTIONS = (
 )
 
 
-class Guarantee(ABC):
+class PrivacyCurve(ABC):
     """The privacy of the worst among some compositions, at any epsilon, delta or alpha.
 
     `epsilon` and `delta` return upper bounds, `tradeoff` a lower bound: true statements about
@@ -93,7 +96,8 @@ class Guarantee(ABC):
 
     def epsilon_zcdp(self, delta: Number) -> float:
         """For comparison: rho + 2 sqrt(rho log(1/delta)), rounded up."""
-        return zcdp_epsilon(self.rho, float(_checked_deltas(float_below(_scalar("delta", delta)))))
+        below = _checked_deltas(float_below(_scalar("delta", delta)))
+        return zcdp_epsilon(self.rho, float(below[0]))
 
     def delta(self, epsilon: Number) -> float:
         """A delta for which the release is (epsilon, delta)-DP, as small as certified."""
@@ -147,7 +151,7 @@ class Guarantee(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class WorstCase(Guarantee):
+class WorstCase(PrivacyCurve):
     """The pointwise worst of several compositions, such as those of pairs of paths."""
 
     compositions: tuple[Composition, ...]
@@ -157,21 +161,49 @@ class WorstCase(Guarantee):
     def __post_init__(self) -> None:
         if not self.compositions:
             raise PrivacyError("Nothing to account for: give at least one composition.")
+        # The costliest first, so that the others are often settled by their rho alone.
+        ordered = sorted(set(self.compositions), key=lambda case: case.rho, reverse=True)
+        object.__setattr__(self, "compositions", tuple(ordered))
 
     @property
     def cases(self) -> tuple[Composition, ...]:
-        # The costliest first, so that the others are often settled by their rho alone.
-        return tuple(sorted(set(self.compositions), key=lambda case: case.rho, reverse=True))
+        return self.compositions
 
     @property
     def certified(self) -> bool:
         return self.complete
 
 
-@lru_cache(maxsize=16)
-def curve_of(composition: Composition) -> Curve:
-    """The curve of the first tier that fits."""
-    return exact_curve(composition) or bracket_curve(composition) or ZcdpCurve(composition)
+class _CurveCache:
+    """The curves asked for last, as many as hold `capacity` table entries together."""
+
+    def __init__(self, capacity: int) -> None:
+        self._free = capacity
+        self._curves: OrderedDict[Composition, Curve] = OrderedDict()
+        self._lock = Lock()
+
+    def __call__(self, composition: Composition) -> Curve:
+        """The curve of the first tier that fits."""
+        with self._lock:
+            if composition in self._curves:
+                self._curves.move_to_end(composition)
+                return self._curves[composition]
+        curve = exact_curve(composition) or bracket_curve(composition) or ZcdpCurve(composition)
+        with self._lock:
+            if composition not in self._curves:
+                self._curves[composition] = curve
+                self._free -= curve.size
+            while self._free < 0:
+                self._free += self._curves.popitem(last=False)[1].size
+        return curve
+
+    def clear(self) -> None:
+        with self._lock:
+            self._free += sum(curve.size for curve in self._curves.values())
+            self._curves.clear()
+
+
+curve_of = _CurveCache(capacity=2**23)
 
 
 def _both_ends(curve: Callable[[FloatArray], Bounds], exact: Fraction) -> tuple[float, float]:
@@ -186,9 +218,11 @@ def _scalar(what: str, value: object) -> Fraction:
             f"{what} = {short_repr(value)} is not one number; for many, use the method "
             "whose name ends in _curve."
         )
+    if isinstance(value, Rational):
+        return min(Fraction(value), _HUGE)
     if not np.isfinite(float(value)):
         raise PrivacyError(f"{what} = {value} is not a finite number.")
-    return Fraction(value if isinstance(value, Rational) else float(value))
+    return Fraction(float(value))
 
 
 def _checked_deltas(deltas: ArrayLike) -> FloatArray:
@@ -208,8 +242,9 @@ def _checked_alphas(alphas: ArrayLike) -> FloatArray:
 def _checked(
     what: str, values: ArrayLike, valid: Callable[[FloatArray], np.ndarray], allowed: str
 ) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
+    array = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if array.ndim > 1:
+        raise PrivacyError(f"Values of {what} must come as a list, not as a table.")
     if not np.all(good := valid(array)):
-        wrong = float(np.atleast_1d(array)[~np.atleast_1d(good)][0])
-        raise PrivacyError(f"{what} = {wrong:g} must be {allowed}.")
+        raise PrivacyError(f"{what} = {array[~good][0]:g} must be {allowed}.")
     return array
