@@ -130,6 +130,13 @@ def test_large_counts_stay_exact():
     assert counts.ravel().tolist() == [large, 0, 0, 3]
 
 
+def test_sums_beyond_64_bits_are_refused_before_they_wrap_around():
+    size = 40_000
+    table = pa.table({"place": ["a1"] * size, "people": pa.array([2**48] * size, pa.int64())})
+    with pytest.raises(InputError, match="impossibly large counts"):
+        tabulate(table, TREE, "place", {"": {"people": 1}})
+
+
 @pytest.mark.parametrize("encode", [pa.array, lambda v: pa.array(v).dictionary_encode()])
 def test_dictionary_columns_are_text(encode):
     table = pa.table({"place": encode(["a1", "c", "a1"]), "people": encode(["1", "2", "1"])})

@@ -203,7 +203,7 @@ class LedgerSpec(_Model):
 
     path: str = "ledger.sqlite"
     limit: LimitSpec | None = None
-    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000)]] = {}
+    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
 
 class Spec(_Model):
