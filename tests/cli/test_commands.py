@@ -390,7 +390,17 @@ def test_ledger_refuses_what_it_does_not_know(done):
     ledger = ["--ledger", done / "ledger.sqlite"]
     assert "There is no ledger at" in refused("ledger", "x", "--ledger", done / "none.sqlite")
     assert "no data set 'x'; it has demo-state" in refused("ledger", "x", *ledger)
-    for limit in ("rho", "rho=", "rho=much", "rho=1/0", "joule=3", "delta=1/2", "rho=-1", "=3"):
+    for limit in (
+        "rho",
+        "rho=",
+        "rho=much",
+        "rho=1/0",
+        "joule=3",
+        "delta=1/2",
+        "rho=-1",
+        "=3",
+        "rho=1e999999999",
+    ):
         refused("ledger", "demo-state", *ledger, "--set-limit", limit)
     assert "Limit: rho = 4" in succeed("ledger", "demo-state", *ledger)
 
@@ -604,7 +614,7 @@ def test_a_settled_draw_of_another_process_is_not_destroyed(world, monkeypatch):
     killed(world, AFTER_SETTLING)
     [left] = partials(run)
     # The newcomer looked before the first one settled, so it goes on to draw.
-    monkeypatch.setattr(confidential_half, "recover_settled", lambda *_args: False)
+    monkeypatch.setattr(confidential_half, "_was_settled", lambda *_args: False)
     assert "has been drawn" in refused("run", world / "spec.yaml")
     assert left.is_dir()
 
@@ -650,3 +660,47 @@ def test_cells_that_changed_places_since_the_run_began_are_refused(tmp_path, mon
     assert "the plan has changed since the run" in refused("run", spec)
     spec = write_world(tmp_path, data__cells={"few": "x", "many": "y"}, **world)
     succeed("measure", spec)
+
+
+def test_a_run_goes_on_only_with_the_ledger_it_began_with(world, monkeypatch):
+    """Another ledger would pay for, and allow, a second draw."""
+    with monkeypatch.context() as patch:
+        patch.setattr(confidential_half, "measure_counts", crash)
+        assert invoke("measure", world / "spec.yaml").exit_code == 1
+    other = edit(world, ledger={"path": "other.sqlite"})
+    assert "was begun with another ledger" in refused("measure", other)
+    assert not (world / "other.sqlite").exists()
+    succeed("measure", edit(world, ledger={"path": "ledger.sqlite"}))
+    assert len(charges(world)) == 1
+
+
+def test_records_that_change_while_they_are_read_are_refused(world, monkeypatch):
+    """The fingerprint must be that of what was counted."""
+    read = confidential_half.read_counts
+    people = world / "data" / "people.parquet"
+
+    def read_and_change(*args):
+        counts = read(*args)
+        pq.write_table(pq.read_table(people).slice(1), people)
+        return counts
+
+    monkeypatch.setattr(confidential_half, "read_counts", read_and_change)
+    assert "changed while they were read" in refused("measure", world / "spec.yaml")
+    assert charges(world) == []
+    assert not (world / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "step"), [(confidential_half, "write_measurements"), (public_half, "write_tables")]
+)
+def test_a_full_disk_is_one_line_and_the_run_goes_on_later(world, monkeypatch, module, step):
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, full)
+        assert "(No space left on device)" in refused("run", world / "spec.yaml")
+    assert partials(world / "runs" / "demo") == []
+    succeed("run", world / "spec.yaml", "--quiet")
+    assert_sound(world / "runs" / "demo")
+    assert len(charges(world)) == 1

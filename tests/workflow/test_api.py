@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import trellis
-from trellis.errors import InputError, LedgerError, RunFolderError, SpecError
+from trellis.errors import InputError, LedgerError, RunFolderError, SpecError, StructureError
 from trellis.model import Hierarchy
 from trellis.workflow import api
 from worlds import REMOVE, SPEC, changed, write_world
@@ -55,6 +55,22 @@ def test_a_frame_that_changed_is_a_changed_input(spec, tmp_path):
     with pytest.raises(LedgerError, match="has changed since"):
         api.measure(spec, tmp_path / "four", data=people.slice(1), hierarchy=areas)
     assert not (tmp_path / "four").exists()
+
+
+def test_areas_that_come_with_the_records_must_be_public_and_are_not_quoted(tmp_path):
+    both = pa.table(AREAS | {"people": [7_654_321, 2, 3]})
+    content = changed(SPEC, data__source=REMOVE, hierarchy__source=REMOVE)
+    with pytest.raises(SpecError, match="comes from the confidential file"):
+        trellis.check(trellis.Spec.parse(content, tmp_path), data=both, hierarchy=both)
+    content["hierarchy"]["public"] = True
+    spec = trellis.Spec.parse(content, tmp_path)
+    trellis.check(spec, data=both, hierarchy=both)
+    twice = pa.concat_tables([both, both])
+    with pytest.raises(InputError, match="nothing of it is shown") as refused:
+        trellis.check(spec, data=twice, hierarchy=twice)
+    assert "a1" not in str(refused.value)
+    with pytest.raises(StructureError, match="'a1' occurs twice"):
+        trellis.check(spec, data=both, hierarchy=pa.concat_tables([both, both]))
 
 
 def test_plans_and_checks_are_those_of_the_run(tmp_path):

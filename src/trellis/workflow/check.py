@@ -15,7 +15,7 @@ def check(
     spec: Spec, *, data: Any = None, hierarchy: Any = None, new_edition: bool = False
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
-    prepared = prepare(spec, hierarchy)
+    prepared = prepare(spec, hierarchy, data)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source)
     ledger = Ledger(spec.ledger_path)

@@ -15,7 +15,7 @@ from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.messages import one_line
-from trellis.workflow.config.values import Exact, Name, SharesField
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
 
@@ -26,7 +26,7 @@ class _Model(BaseModel):
 class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
-    source: str | None = None
+    source: PathText | None = None
     area: str
     cells: dict[Name, str] | None = None
     count: str | None = None
@@ -55,7 +55,7 @@ class CodeSpec(_Model):
 class ParentChildSpec(_Model):
     """A file with one row per area and its parent."""
 
-    source: str | None = None
+    source: PathText | None = None
     child: str = "child"
     parent: str = "parent"
     width: int | None = Field(default=None, ge=1, le=200)
@@ -64,7 +64,7 @@ class ParentChildSpec(_Model):
 class HierarchySpec(_Model):
     """The public tree of areas, in one of three layouts."""
 
-    source: str | None = None
+    source: PathText | None = None
     public: bool = False
     code: CodeSpec | None = None
     prefixes: dict[Name, int] | None = None
@@ -201,7 +201,7 @@ class OutputSpec(_Model):
 class LedgerSpec(_Model):
     """Where spending is recorded, and how much is allowed in all."""
 
-    path: str = "ledger.sqlite"
+    path: PathText = "ledger.sqlite"
     limit: LimitSpec | None = None
     units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
@@ -240,14 +240,21 @@ class Spec(_Model):
         except ValidationError as error:
             raise SpecError(one_line(error, cls)) from None
         spec._folder = Path(folder)
-        spec._check_areas_are_public()
+        if spec.areas_come_with_records:
+            spec.require_public_areas()
         return spec
 
-    def _check_areas_are_public(self) -> None:
+    @property
+    def areas_come_with_records(self) -> bool:
+        """Whether one file holds the confidential records and the public list of areas."""
         records, areas = self.data.source, self.hierarchy.file
-        if records is None or areas is None or self.hierarchy.public:
-            return
-        if self.resolve(records).resolve() == self.resolve(areas).resolve():
+        if records is None or areas is None:
+            return False
+        return self.resolve(records).resolve() == self.resolve(areas).resolve()
+
+    def require_public_areas(self) -> None:
+        """Areas that come with the records must be declared public."""
+        if not self.hierarchy.public:
             raise SpecError(
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."
