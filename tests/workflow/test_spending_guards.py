@@ -68,7 +68,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(world, monkeypatch, s
 
     with monkeypatch.context() as patch:
         patch.setattr(confidential_half, step, full)
-        with pytest.raises(RunFolderError, match="could not be written .No space left"):
+        with pytest.raises(RunFolderError, match=r"could not be written \(No space left"):
             trellis.run(spec_of(world))
     assert trellis.run(spec_of(world)).path.exists()
     assert len(Ledger(world / "ledger.sqlite").entries("demo-state")) == 1
