@@ -1,8 +1,11 @@
 """Confidential records become counts; errors about them tell nothing."""
 
 import gzip
+import os
+import signal
 import traceback
 from collections import Counter
+from threading import Timer
 
 import numpy as np
 import pandas as pd
@@ -17,7 +20,7 @@ from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
 from trellis.errors import InputError, StructureError
 from trellis.ingest.counts import tabulate
-from trellis.ingest.duckdb import as_table
+from trellis.ingest.duckdb import as_table, open_source
 from trellis.model import Hierarchy
 
 TREE = Hierarchy.from_paths([("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "Ærø"), ("r", "c")])
@@ -335,6 +338,16 @@ def test_the_search_would_find_an_error_that_quotes():
     except InputError as error:
         with pytest.raises(AssertionError):
             assert_tells_nothing(error)
+
+
+def test_ctrl_c_in_the_engine_is_an_interrupt():
+    """The engine would turn it into an error of its own, with a traceback."""
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    timer = Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with open_source(pa.table({"place": ["a1"]})) as reader:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            reader.query(endless)
 
 
 # -- true counts and fingerprints -----------------------------------------------------------------

@@ -152,7 +152,9 @@ class Reader:
     def _attempt(self) -> Iterator[None]:
         try:
             yield
-        except duckdb.Error:
+        except (duckdb.Error, RuntimeError) as error:
+            if str(error) == "Query interrupted":  # what the engine makes of Ctrl-C
+                raise KeyboardInterrupt from None
             raise SourceError(
                 f"{self.name} could not be read. Check that it is an undamaged "
                 "Parquet or CSV file with a header."
