@@ -6,9 +6,12 @@ from typing import Protocol
 
 from trellis.errors import SpecError
 from trellis.estimate.best_linear import estimate_gls
+from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
 from trellis.model.estimates import Estimates
 from trellis.model.measurements import Measurements
+from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
 
 
 class Estimator(Protocol):
@@ -21,15 +24,23 @@ METHODS: dict[str, Estimator] = {
     "gls_topdown": estimate_gls_topdown,
     "topdown": estimate_topdown,
     "gls": estimate_gls,
+    **dict.fromkeys(SIZE_MECHANISMS, estimate_group_sizes),
 }
+
+
+def methods_for(plan: Plan) -> list[str]:
+    """The methods that can work on what a plan measures."""
+    if plan.kind == GROUP_SIZES:
+        return [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
+    return [name for name in METHODS if name not in SIZE_MECHANISMS]
 
 
 def estimate(measurements: Measurements, tie_seed: int) -> Estimates:
     """Apply the method that the plan names."""
-    method = METHODS.get(measurements.plan.method)
-    if method is None:
+    known = methods_for(measurements.plan)
+    if measurements.plan.method not in known:
         raise SpecError(
             f"There is no estimate.method {measurements.plan.method!r}; use one of "
-            f"{', '.join(METHODS)}."
+            f"{', '.join(known)}."
         )
-    return method(measurements, tie_seed)
+    return METHODS[measurements.plan.method](measurements, tie_seed)
