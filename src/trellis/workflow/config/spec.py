@@ -254,16 +254,16 @@ class Spec(_Model):
     release: Name
     kind: Literal["counts", "group_sizes"]
     dataset: Name
-    mechanism: SizeMechanismName | None = None
     data: DataSpec
-    group_register: RegisterSpec | None = None
-    sizes: SizesSpec | None = None
     hierarchy: HierarchySpec
     privacy: PrivacySpec
     unprotected: UnprotectedSpec = UnprotectedSpec()
     estimate: EstimateSpec = EstimateSpec()
     output: OutputSpec = OutputSpec()
     ledger: LedgerSpec = LedgerSpec()
+    mechanism: SizeMechanismName | None = None
+    sizes: SizesSpec | None = None
+    group_register: RegisterSpec | None = None
 
     _folder: Path = PrivateAttr(default=Path())
 
