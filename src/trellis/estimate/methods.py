@@ -24,23 +24,25 @@ METHODS: dict[str, Estimator] = {
     "gls_topdown": estimate_gls_topdown,
     "topdown": estimate_topdown,
     "gls": estimate_gls,
-    **dict.fromkeys(SIZE_MECHANISMS, estimate_group_sizes),
 }
+"""For counts."""
 
 
-def methods_for(plan: Plan) -> list[str]:
+def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
-    if plan.kind == GROUP_SIZES:
-        return [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
-    return [name for name in METHODS if name not in SIZE_MECHANISMS]
+    if plan.kind != GROUP_SIZES:
+        return METHODS
+    fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
+    return dict.fromkeys(fitting, estimate_group_sizes)
 
 
 def estimate(measurements: Measurements, tie_seed: int) -> Estimates:
     """Apply the method that the plan names."""
-    known = methods_for(measurements.plan)
-    if measurements.plan.method not in known:
+    methods = methods_for(measurements.plan)
+    method = methods.get(measurements.plan.method)
+    if method is None:
         raise SpecError(
             f"There is no estimate.method {measurements.plan.method!r}; use one of "
-            f"{', '.join(known)}."
+            f"{', '.join(methods)}."
         )
-    return METHODS[measurements.plan.method](measurements, tie_seed)
+    return method(measurements, tie_seed)

@@ -125,9 +125,14 @@ def estimates(run: RunFiles) -> Iterator[str]:
 
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
-    for path in sorted((run.path / "release").rglob("*.csv")):
-        name = path.relative_to(run.path).as_posix()
-        table = run.table(name.removesuffix(".csv") + ".parquet")
+    names = [f"release/{level.name}" for level in run.levels]
+    if run.has_sizes:
+        names += [f"release/statistics/{level.name}" for level in run.levels]
+    for stem in names:
+        name, path = f"{stem}.csv", run.path / f"{stem}.csv"
+        if not path.exists():
+            continue
+        table = run.table(f"{stem}.parquet")
         as_text = dict.fromkeys(table.column_names, pa.string())
         try:
             written = pa_csv.read_csv(
