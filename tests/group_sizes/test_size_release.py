@@ -146,9 +146,7 @@ def test_a_finished_run_is_read_back_and_not_spent_again(tmp_path):
 
 def test_estimation_needs_the_run_folder_alone(tmp_path):
     spec = spec_in(tmp_path)
-    folder = measure(
-        spec, tmp_path / "run", data=RECORDS, hierarchy=AREAS, register=REGISTER
-    )
+    folder = measure(spec, tmp_path / "run", data=RECORDS, hierarchy=AREAS, register=REGISTER)
     assert problems(finish(folder, Silent()).path) == []
 
 

@@ -78,9 +78,7 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
     seconds: dict[str, float] = {}
     if folder.estimates.is_dir():
-        estimates = read_estimates(
-            folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up
-        )
+        estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
     else:
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             measurements = read_measurements(folder.measurements, plan, hierarchy)

@@ -67,7 +67,9 @@ def _check_group_sizes(spec: BaseModel) -> None:
                 "sizes with the declared number of groups of every area (groups)."
             )
     if _is_set(spec, "data.max_quantity") and is_records and not _is_set(spec, "data.quantity"):
-        raise SpecError("data.max_quantity goes with data.quantity: without it, each record adds 1.")
+        raise SpecError(
+            "data.max_quantity goes with data.quantity: without it, each record adds 1."
+        )
 
 
 def _is_set(spec: BaseModel, path: str) -> bool:
