@@ -1,9 +1,10 @@
 """Writes group-sizes.md and its picture: Table 1 and the runtime figure of the paper, redone.
 
-Run `python docs/reproductions/group_sizes.py`; it takes a few minutes. The data sets and the paper's
+Run `python docs/reproductions/group_sizes.py`; it takes a minute or two. Data sets and the paper's
 cost tables are those of `benchmarks/`. Noise is fresh in every run, so errors vary a little.
 
-Paper: Fioretto, Van Hentenryck and Zhu, "Differential Privacy of Hierarchical Census Data", CP 2019.
+Paper: Fioretto, Van Hentenryck and Zhu, "Differential Privacy of Hierarchical Census Data", CP
+2019.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from _group_size_data import (  # noqa: E402
     taxis,
 )
 from _kuo_matching import kuo_matching  # noqa: E402
-from group_sizes import by_cost_tables  # noqa: E402
 
+from group_sizes import by_cost_tables  # noqa: E402
 from trellis.estimate.group_sizes import MECHANISMS  # noqa: E402
 from trellis.evaluate.charts import Axis, Series, line_chart  # noqa: E402
 from trellis.model import Hierarchy  # noqa: E402
@@ -125,8 +126,15 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def section(data: GroupSizes, results: Results) -> str:
     regions = " / ".join(f"{n:,}" for n in data.tree.sizes)
     levels = " / ".join(str(level + 1) for level in range(data.tree.n_levels))
-    header = ["ε", "mechanism", "paper's name", f"L1 error, thousands, levels {levels}",
-              f"earth mover's distance, thousands, levels {levels}", "violations", "CPU s"]  # fmt: skip
+    header = [
+        "ε",
+        "mechanism",
+        "paper's name",
+        f"L1 error, thousands, levels {levels}",
+        f"earth mover's distance, thousands, levels {levels}",
+        "violations",
+        "CPU s",
+    ]
     rows = [
         [
             f"{float(epsilon):g}", f"`{name}`" if name in MECHANISMS else name, PAPER_NAMES[name],
@@ -215,12 +223,13 @@ plus negative cells and a wrong total.
 
 ## Census-like data
 
-Generated as the paper describes: sizes of the 2010 census, a heavy tail, 50 outliers. Means of {CENSUS_DRAWS} draws.
+Generated as the paper describes: sizes of the 2010 census, a heavy tail, 50 outliers; means of
+{CENSUS_DRAWS} draws.
 
 {section(data["census"], census)}
 
 The paper's errors on its own instance, beside these. They are larger than the noise alone explains:
-at ε = 1 noise of scale 6 on 1,000 sizes adds about 6 thousand to the L1 error of level 1, before any
+at ε = 1 noise of scale 6 on 1,000 sizes adds about 6 thousand to the L1 error of level 1 before any
 post-processing.
 
 {paper_table(census)}

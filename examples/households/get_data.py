@@ -3,8 +3,8 @@
     data/sizes.parquet    geoid, size, households    confidential: how many have which size
     data/tracts.parquet   geoid, households          public: how many there are
 
-The census file (California and Massachusetts) is taken from `shared/data` beside the checkout. Where
-that is absent, tracts are generated: same columns and codes, no real people.
+The census file (California and Massachusetts) is taken from `shared/data` beside the checkout.
+Where that is absent, tracts are generated: same columns and codes, no real people.
 """
 
 from __future__ import annotations

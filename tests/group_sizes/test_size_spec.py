@@ -10,9 +10,8 @@ from size_worlds import SPEC, TABLE_FORM, spec_in
 from trellis.errors import SpecError
 from trellis.model.size_mechanisms import SIZE_MECHANISMS
 from trellis.workflow.config.spec import SizeMechanismName, Spec
-from worlds import REMOVE
+from worlds import REMOVE, changed
 from worlds import SPEC as COUNTS
-from worlds import changed
 
 
 def test_both_forms_are_accepted(tmp_path):

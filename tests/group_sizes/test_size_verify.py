@@ -93,7 +93,8 @@ def test_promises_of_sizes_are_among_those_checked(run):
 def test_the_larger_cost_of_a_replaced_record_is_checked(tmp_path):
     """Noise for squared L2 four, where the histogram under `replace` moves by six."""
     privacy = {"unit": "person", "neighbours": "replace", "max_contribution": 1,
-               "mechanism": "discrete_gaussian", "budget": {"rho": 1}, "shares": "uniform"}  # fmt: skip
+               "mechanism": "discrete_gaussian", "budget": {"rho": 1},
+               "shares": "uniform"}  # fmt: skip
     run = release_into(tmp_path, mechanism="histogram_exact", privacy=privacy).path
     assert broken(run) == set()
 

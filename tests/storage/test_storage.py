@@ -362,11 +362,11 @@ def test_estimates_of_another_tree_are_refused(tmp_path):
 
 
 def test_damaged_json_is_refused(tmp_path):
-    with pytest.raises(RunFolderError, match="a.json is missing"):
+    with pytest.raises(RunFolderError, match=r"a\.json is missing"):
         read_json(tmp_path / "a.json")
     for content in (b"{", b"", b"\xff\xfe", b"[1,]"):
         (tmp_path / "a.json").write_bytes(content)
-        with pytest.raises(RunFolderError, match="a.json is damaged: it holds no readable JSON"):
+        with pytest.raises(RunFolderError, match=r"a\.json is damaged: it holds no readable JSON"):
             read_json(tmp_path / "a.json")
 
 

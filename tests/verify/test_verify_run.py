@@ -256,7 +256,7 @@ def test_variances_are_recomputed_independently(tmp_path):
     from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
     from trellis.verify.promises import _variance
 
-    for noise in [DiscreteGaussian("0.3"), DiscreteGaussian(19), DiscreteGaussian(21),
-                  DiscreteGaussian(10**6), DiscreteLaplace("0.2"), DiscreteLaplace(50)]:  # fmt: skip
+    gaussian = [DiscreteGaussian(sigma_squared) for sigma_squared in ("0.3", 19, 21, 10**6)]
+    for noise in [*gaussian, DiscreteLaplace("0.2"), DiscreteLaplace(50)]:
         found = _variance({"law": noise.name, "parameter": str(noise.parameter)})
         assert np.isclose(found, noise.variance, rtol=1e-9)

@@ -204,7 +204,7 @@ def test_text_that_is_no_number_is_refused(value):
 
 @pytest.mark.parametrize("value", [True, None, [1], {}, 1j])
 def test_what_is_neither_number_nor_text_is_refused(value):
-    with pytest.raises(ValueError, match="a number such as 1, 0.25, 1e-10 or 1/15 is needed"):
+    with pytest.raises(ValueError, match=r"a number such as 1, 0\.25, 1e-10 or 1/15 is needed"):
         to_fraction(value)
 
 

@@ -19,9 +19,9 @@ class Estimates:
     """Arrays of areas x cells, one per level, root first.
 
     `counts` are published: int64, or float64 from a real-valued method. Children add up to their
-    parents in every cell, unless `adds_up` is False: a relaxed method. `centre` is the best linear unbiased estimate and `std_error` its
-    standard error; both are None where the method has no variances. An interval lies around
-    `centre`, not around the published count.
+    parents in every cell, unless `adds_up` is False: a relaxed method. `centre` is the best linear
+    unbiased estimate and `std_error` its standard error; both are None where the method has no
+    variances. An interval lies around `centre`, not around the published count.
     """
 
     hierarchy: Hierarchy

@@ -14,14 +14,13 @@ USUAL_DELTA = "1e-10"
 
 def guarantee_in_words(plan: Plan) -> list[str]:
     """What is protected, how well, what is not, and what must be true for it to hold."""
-    return [
-        plan.protection.in_words(),
-        *_strength(plan),
-        *unprotected_in_words(plan),
-        _assumption(plan),
+    several = (
         "Several releases of the same records add up; the ledger adds up those that are entered "
-        "in it.",
-    ]
+        "in it."
+    )
+    known = unprotected_in_words(plan)
+    assumption = f"{_assumption(plan)} {several}"
+    return [plan.protection.in_words(), *_strength(plan), *known, assumption]
 
 
 def _assumption(plan: Plan) -> str:
@@ -46,11 +45,14 @@ def attacks_in_words(plan: Plan) -> list[str]:
 
 def unprotected_in_words(plan: Plan) -> list[str]:
     if plan.kind == GROUP_SIZES:
-        return [
+        register = (
             "The register of groups is public and not protected: which groups exist, and in which "
-            f"area. Numbers of groups of level(s) {', '.join(plan.unprotected_totals)} are exact.",
-            f"The list of areas and the largest size, {plan.schema.n_cells - 1}, are public and "
-            "not protected.",
+            f"area. Numbers of groups of level(s) {', '.join(plan.unprotected_totals)} are exact."
+        )
+        most = plan.schema.n_cells - 1
+        return [
+            register,
+            f"The list of areas and the largest size, {most}, are public and not protected.",
         ]
     sentences = ["The list of areas and categories is public and not protected."]
     if plan.protection.neighbours is Neighbours.REPLACE:

@@ -64,7 +64,7 @@ class AreaSizes:
 def statistics_table(
     plan: Plan, estimates: Estimates, groups: Sequence[NDArray[np.int64]], level: int
 ) -> pa.Table:
-    """Columns geocode, level, statistic, value, lower, upper; the statistics of an area together."""
+    """Columns geocode, level, statistic, value, lower, upper; an area's statistics together."""
     hierarchy = estimates.hierarchy
     shown = np.flatnonzero(~hierarchy.passes_through[level])
     found = level_statistics(_areas(plan, estimates, groups, level, shown))

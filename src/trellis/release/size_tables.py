@@ -1,4 +1,4 @@
-"""What a release of group sizes has beside its tables: statistics, and a page on how to read both."""
+"""What a release of group sizes has beside its tables: statistics, and how to read both."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from trellis.workflow.config.messages import one_line
 from trellis.workflow.config.values import Exact, Name, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
-
 SizeMechanismName = Literal[
     "histogram_relaxed",
     "histogram_exact",
