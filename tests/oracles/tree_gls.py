@@ -63,6 +63,7 @@ def subtree(
         hierarchy.level_names[level:],
         tuple(cut(hierarchy.node_codes)),
         tuple(starts),
-        tuple(cut(hierarchy.passes_through)),
+        # Below an area that ended all nodes pass through, which a whole tree may not.
+        tuple(np.zeros_like(marks) for marks in cut(hierarchy.passes_through)),
     )
     return own, [cut(arrays) for arrays in per_level]
