@@ -15,6 +15,7 @@ from trellis.privacy.mechanisms import DiscreteLaplace
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 TAXI = SHARED_DATA / "taxi_group_sizes.parquet"
+HOUSEHOLDS = SHARED_DATA / "household_size_tract_2000_ca_ma.parquet"
 
 Tables = list[NDArray[np.int64]]
 
@@ -99,6 +100,20 @@ def taxis() -> GroupSizes:
     place = {code: i for i, code in enumerate(tree.codes("zone").tolist())}
     np.add.at(leaves, ([place[c] for c in codes], columns["size"]), columns["groups"])
     return GroupSizes("taxis", tree, tree.sum_up(leaves))
+
+
+def households() -> GroupSizes:
+    """Households of two states by size, 7 for 7 and more; see the README beside the file."""
+    columns = ["h1", "h2", "h3", "h4", "h5", "h6", "h7p"]
+    table = pq.read_table(HOUSEHOLDS, columns=["geoid", *columns]).sort_by("geoid")
+    codes = table["geoid"].to_pylist()
+    tree = Hierarchy.from_paths(
+        [("CA-MA", code[:2], code[:5], code) for code in codes],
+        ("region", "state", "county", "tract"),
+    )
+    leaves = np.zeros((len(codes), 8), np.int64)
+    leaves[:, 1:] = np.stack([table[column].to_numpy() for column in columns], axis=1)
+    return GroupSizes("households", tree, tree.sum_up(leaves))
 
 
 def _tree(fans: list[NDArray[np.int64]], names: tuple[str, ...]) -> Hierarchy:

@@ -101,7 +101,7 @@ def changed(spec: dict[str, Any], **changes: Any) -> dict[str, Any]:
         if value is REMOVE:
             del place[key]
         else:
-            place[key] = value
+            place[key] = deepcopy(value)
     return spec
 
 

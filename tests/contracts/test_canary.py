@@ -238,7 +238,7 @@ def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypat
         value = reader.query(f"SELECT min({name}) AS v FROM joined")["v"][0]
         raise InputError(f"Bad value {value}.")
 
-    monkeypatch.setattr(counts, "_check_column", quoting)
+    monkeypatch.setattr(counts, "check_column", quoting)
     code, texts = invoke("check", world(tmp_path / "w", [-COUNT, 1, 2]))
     assert code == 2
     assert found(texts)

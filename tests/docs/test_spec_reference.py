@@ -82,9 +82,10 @@ def test_a_missing_key_would_be_noticed():
 
 
 def test_choices_are_listed():
-    for key in ("kind", "privacy.mechanism", "estimate.method"):
+    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism"):
         line = next(line for line in SPEC_PAGE.splitlines() if line.startswith(f"| `{key}` |"))
-        for choice in KEYS[key].annotation.__args__:
+        choices = KEYS[key].annotation.__args__
+        for choice in getattr(choices[0], "__args__", choices):  # Literal, or Literal | None
             assert f"`{choice}`" in line, f"{key}: {choice}"
 
 
@@ -100,10 +101,15 @@ PARENTS = pa.table({"area": list(PAIRS), "part_of": list(PAIRS.values())})
 EXAMPLES = re.findall(r"^```(yaml(?: refused)?)\n(.*?)^```$", SPEC_PAGE, re.MULTILINE | re.DOTALL)
 
 
-def plan_of(text: str, folder: Path) -> None:
-    """Plan the first example of the page with the sections of `text` in place of its own."""
+SIZES = next(text for kind, text in EXAMPLES if text.startswith("kind: group_sizes"))
+SIZES_PAGE = (DOCS / "group-sizes.md").read_text(encoding="utf-8")
+SIZES_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", SIZES_PAGE, re.MULTILINE | re.DOTALL)
+
+
+def plan_of(*texts: str, folder: Path) -> None:
+    """Plan the first example of the page with the sections of `texts` in place of its own."""
     spec = {}
-    for part in (EXAMPLES[0][1], text):
+    for part in (EXAMPLES[0][1], *texts):
         (folder / "part.yaml").write_text(part, encoding="utf-8")
         spec |= read_yaml(folder / "part.yaml")
     parsed = Spec.parse(spec, folder)
@@ -112,13 +118,18 @@ def plan_of(text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml"])
 def test_example_is_accepted(text, tmp_path):
-    plan_of(text, tmp_path)
+    plan_of(text, folder=tmp_path)
+
+
+@pytest.mark.parametrize("text", SIZES_EXAMPLES)
+def test_example_of_group_sizes_is_accepted(text, tmp_path):
+    plan_of(SIZES, text, folder=tmp_path)
 
 
 @pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml refused"])
 def test_example_is_refused(text, tmp_path):
     with pytest.raises(TrellisError):
-        plan_of(text, tmp_path)
+        plan_of(text, folder=tmp_path)
 
 
 # -- commands -------------------------------------------------------------------------------------

@@ -108,6 +108,17 @@ def test_example_readme(delaware):
         session.run(block)
 
 
+def test_households_readme(tmp_path):
+    """On made-up tracts: the folder of data is not beside the copy."""
+    folder = tmp_path / "trellis" / "examples" / "households"
+    made_by_use = shutil.ignore_patterns("data", "runs", "*.sqlite")
+    shutil.copytree(REPOSITORY / "examples" / "households", folder, ignore=made_by_use)
+    session = Session(folder.parents[1])
+    for block in blocks_of("examples/households/README.md"):
+        session.run(block)
+    assert "All 15 promises hold." in session.printed
+
+
 @pytest.fixture
 def own_data(tmp_path, monkeypatch):
     """What the README and the reference pages assume: records, a list of areas, a spec, a run."""
@@ -149,7 +160,10 @@ def test_page(page, own_data):
 KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "examples/delaware/README.md"])
+EXAMPLES = ["examples/delaware/README.md", "examples/households/README.md"]
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *EXAMPLES])
 def test_every_block_says_what_it_is(page):
     """A block of another kind, or of none, would silently not be run."""
     source = (REPOSITORY / page).read_text(encoding="utf-8")

@@ -13,9 +13,10 @@ import typer
 from trellis.cli.terminal import Terminal
 from trellis.errors import PrivacyError
 from trellis.privacy import Accountant
+from trellis.privacy.accounting import PrivacyCurve
 from trellis.privacy.accounting.accountant import relation
 from trellis.privacy.attacker import PRIOR, strongest_attacks
-from trellis.privacy.guarantee import round_up
+from trellis.privacy.guarantee import GuaranteeCurve, round_up
 from trellis.privacy.mechanisms import Mechanism, mechanism
 
 NAME = "account"
@@ -91,7 +92,7 @@ def _accountant_from(
     return accountant
 
 
-def _accountant_of(target: Path) -> Accountant:
+def _accountant_of(target: Path) -> GuaranteeCurve:
     """From a run folder, a plan, or a spec (which is planned, without touching counts)."""
     from trellis.storage.plans import read_plan
 
@@ -114,7 +115,7 @@ def _number(option: str, text: str) -> Fraction:
         raise PrivacyError(f"{option} {text!r} is not a number such as 1e-10.") from None
 
 
-def _row(accountant: Accountant, delta: Fraction) -> dict[str, Any]:
+def _row(accountant: PrivacyCurve, delta: Fraction) -> dict[str, Any]:
     lower, upper = accountant.epsilon_bounds(delta)
     return {
         "delta": float(delta),
@@ -124,7 +125,9 @@ def _row(accountant: Accountant, delta: Fraction) -> dict[str, Any]:
     }
 
 
-def _show(terminal: Terminal, accountant: Accountant, rows: Sequence[dict[str, Any]]) -> None:
+def _show(
+    terminal: Terminal, accountant: Accountant | GuaranteeCurve, rows: Sequence[dict[str, Any]]
+) -> None:
     columns = ["delta", "epsilon", "from zCDP", "saved"]
     table = [
         [
@@ -143,7 +146,7 @@ def _show(terminal: Terminal, accountant: Accountant, rows: Sequence[dict[str, A
         terminal.result(attack.in_words(PRIOR))
 
 
-def _draw(path: Path, accountant: Accountant) -> None:
+def _draw(path: Path, accountant: PrivacyCurve) -> None:
     from trellis.evaluate.privacy_pictures import privacy_curve
     from trellis.storage.atomic import write_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.guarantee import round_up
 
@@ -15,8 +16,11 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
     terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
     terminal.result(plan.protection.in_words())
-    for level in plan.unprotected_totals:
-        terminal.result(f"Unprotected: totals of level {level!r} are published exactly.")
+    if plan.kind == GROUP_SIZES:
+        terminal.result("Unprotected: the register; numbers of groups are exact on every level.")
+    else:
+        for level in plan.unprotected_totals:
+            terminal.result(f"Unprotected: totals of level {level!r} are published exactly.")
     guarantee, pure = plan.privacy, plan.privacy.pure_epsilon
     rho = str(guarantee.rho)
     if guarantee.rho.denominator > 1000:
@@ -26,6 +30,8 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
         terminal.result(_saving(plan))
     if pure is not None:
         terminal.result(f"Pure differential privacy: epsilon = {pure}.")
+    for note in guarantee.accountant.notes:
+        terminal.result(note)
     for delta in ("1e-6", "1e-10"):
         terminal.result(
             f"  delta = {delta}: epsilon <= {round_up(guarantee.epsilon(float(delta)))}"
@@ -39,13 +45,14 @@ def _row(plan: Plan, level: str) -> list[str]:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
     noise, sd = f"{symbol} = {query.noise.parameter}", f"{query.variance**0.5:.3g}"
-    if level in plan.unprotected_totals:
+    if level in plan.unprotected_totals and plan.kind != GROUP_SIZES:
         noise += ", total exact"
     return [level, areas, str(query.share), noise, sd, _expected(plan, level)]
 
 
 def _unmeasured(plan: Plan, level: str) -> str:
-    return "exact" if level in plan.unprotected_totals else "not measured"
+    is_exact = level in plan.unprotected_totals and plan.kind != GROUP_SIZES
+    return "exact" if is_exact else "not measured"
 
 
 def _expected(plan: Plan, level: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.measurements import Measurements
-from trellis.model.plan import TOTAL
+from trellis.model.plan import DETAILED, TOTAL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +31,10 @@ class Evidence:
         cells, variances = [], []
         for name, size in zip(hierarchy.level_names, hierarchy.sizes, strict=True):
             answer = measurements.answer(name, plan.cell_query)
-            nothing = np.zeros((size, plan.schema.n_cells), dtype=np.int64), inf
+            nothing = np.zeros((size, plan.width(plan.cell_query)), dtype=np.int64), inf
             values, variance = answer or nothing
             cells.append(values)
             variances.append(variance)
         total = measurements.answer(hierarchy.level_names[0], TOTAL)
-        known = total is not None and plan.cell_query != TOTAL
+        known = total is not None and plan.cell_query == DETAILED
         return cls(tuple(cells), tuple(variances), int(total[0][0, 0]) if known and total else None)

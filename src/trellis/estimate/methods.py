@@ -6,9 +6,12 @@ from typing import Protocol
 
 from trellis.errors import SpecError
 from trellis.estimate.best_linear import estimate_gls
+from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
 from trellis.model.estimates import Estimates
 from trellis.model.measurements import Measurements
+from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
 
 
 class Estimator(Protocol):
@@ -22,14 +25,24 @@ METHODS: dict[str, Estimator] = {
     "topdown": estimate_topdown,
     "gls": estimate_gls,
 }
+"""For counts."""
+
+
+def methods_for(plan: Plan) -> dict[str, Estimator]:
+    """The methods that can work on what a plan measures."""
+    if plan.kind != GROUP_SIZES:
+        return METHODS
+    fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
+    return dict.fromkeys(fitting, estimate_group_sizes)
 
 
 def estimate(measurements: Measurements, tie_seed: int) -> Estimates:
     """Apply the method that the plan names."""
-    method = METHODS.get(measurements.plan.method)
+    methods = methods_for(measurements.plan)
+    method = methods.get(measurements.plan.method)
     if method is None:
         raise SpecError(
             f"There is no estimate.method {measurements.plan.method!r}; use one of "
-            f"{', '.join(METHODS)}."
+            f"{', '.join(methods)}."
         )
     return method(measurements, tie_seed)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trellis.evaluate.charts import Axis, Series, line_chart
-from trellis.privacy import Accountant
+from trellis.privacy.accounting import PrivacyCurve
 
 _DELTAS = np.logspace(-14, -2, 61)
 _ALPHAS = np.linspace(0, 1, 101)
 
 
-def privacy_curve(accountant: Accountant) -> str:
+def privacy_curve(accountant: PrivacyCurve) -> str:
     """Epsilon at every delta: exact, and what zero-concentrated DP alone would say."""
     exact = accountant.epsilon_curve(_DELTAS)[1]
     zcdp = [accountant.epsilon_zcdp(float(delta)) for delta in _DELTAS]
@@ -20,7 +20,7 @@ def privacy_curve(accountant: Accountant) -> str:
     return line_chart("Privacy curve", Axis("delta", log=True), Axis("epsilon"), lines)
 
 
-def tradeoff_curve(accountant: Accountant) -> str:
+def tradeoff_curve(accountant: PrivacyCurve) -> str:
     """Missed detections of the best attack at every rate of false alarms."""
     missed = accountant.tradeoff_curve(_ALPHAS)[0]
     lines = [Series("best attack", _ALPHAS.tolist(), missed.tolist()),

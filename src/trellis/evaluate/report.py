@@ -8,6 +8,7 @@ from html import escape
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import attacks_in_words, guarantee_in_words
 
 _STYLE = """
@@ -29,11 +30,7 @@ def report_page(plan: Plan) -> str:
     shares = [(q.level, 100 * float(q.share)) for q in measured]
     body = [
         f"<h1>{escape(plan.release)}</h1>",
-        _paragraph(
-            f"Counts for {len(plan.levels)} levels, from {plan.areas[0]} to {plan.areas[-1]:,} "
-            "areas, made private with noise and put together so that they add up. The tables and "
-            "how to read them are in the folder release."
-        ),
+        _paragraph(_subject(plan)),
         "<h2>What is protected</h2>",
         _list(guarantee_in_words(plan)),
         "<h2>What an attacker can learn</h2>",
@@ -63,6 +60,16 @@ def report_page(plan: Plan) -> str:
         f"<title>{escape(plan.release)}</title><style>{_STYLE}</style></head><body>"
         + "\n".join(body)
         + "</body></html>\n"
+    )
+
+
+def _subject(plan: Plan) -> str:
+    what = "Groups by size" if plan.kind == GROUP_SIZES else "Counts"
+    together = " and put together so that they add up" if plan.adds_up else ""
+    return (
+        f"{what} for {len(plan.levels)} levels, from {plan.areas[0]} to {plan.areas[-1]:,} areas, "
+        f"made private with noise{together}. The tables and how to read them are in the folder "
+        "release."
     )
 
 

@@ -1,4 +1,4 @@
-"""Measures a release of counts."""
+"""Measures tables of counts: of records by cell, or of groups by size."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan
 from trellis.privacy.bits import RandomBits
+from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.ledger import Claim
 
 
@@ -37,7 +38,13 @@ def exact_answers(plan: Plan, hierarchy: Hierarchy, counts: TrueCounts) -> list[
     if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
         raise StructureError("The counts belong to another hierarchy or schema.")
     levels = dict(zip(hierarchy.level_names, hierarchy.sum_up(counts.leaves), strict=True))
-    return [
-        levels[q.level].sum(axis=1, keepdims=True) if q.query == TOTAL else levels[q.level]
-        for q in plan.queries
-    ]
+    return [_answer(q.query, levels[q.level]) for q in plan.queries]
+
+
+def _answer(query: str, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The true answer to a query on a level, from its areas x cells."""
+    if query == TOTAL:
+        return cells.sum(axis=1, keepdims=True)
+    if query == SizeQuery.CUMULATIVE:
+        return np.cumsum(cells, axis=1)[:, :-1]
+    return cells

@@ -19,9 +19,9 @@ class Estimates:
     """Arrays of areas x cells, one per level, root first.
 
     `counts` are published: int64, or float64 from a real-valued method. Children add up to their
-    parents in every cell. `centre` is the best linear unbiased estimate and `std_error` its
-    standard error; both are None where the method has no variances. An interval lies around
-    `centre`, not around the published count.
+    parents in every cell, unless `adds_up` is False: a relaxed method. `centre` is the best linear
+    unbiased estimate and `std_error` its standard error; both are None where the method has no
+    variances. An interval lies around `centre`, not around the published count.
     """
 
     hierarchy: Hierarchy
@@ -29,6 +29,7 @@ class Estimates:
     counts: tuple[NDArray[np.int64] | Floats, ...]
     centre: tuple[Floats, ...] | None = None
     std_error: tuple[Floats, ...] | None = None
+    adds_up: bool = True
 
     def __post_init__(self) -> None:
         if (self.centre is None) != (self.std_error is None):
@@ -43,7 +44,7 @@ class Estimates:
         kinds = {a.dtype for a in self.counts}
         if kinds not in ({np.dtype(np.int64)}, {np.dtype(np.float64)}):
             raise StructureError("Counts must be int64 on all levels, or float64 on all levels.")
-        for level in range(self.hierarchy.n_levels - 1):
+        for level in range(self.hierarchy.n_levels - 1 if self.adds_up else 0):
             sums = self.hierarchy.sum_children(level, self.counts[level + 1])
             if not self._equal(sums, self.counts[level]):
                 raise StructureError(

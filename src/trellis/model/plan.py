@@ -7,7 +7,10 @@ from fractions import Fraction
 
 from trellis.errors import StructureError
 from trellis.model.schema import Schema
+from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
 from trellis.privacy.budget import Budget
+from trellis.privacy.changes import PARTITION, Table
+from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
@@ -23,12 +26,14 @@ class PlannedQuery:
     """One query on all areas of one level.
 
     `noise` is None where the answer is published exactly; such a query has no share.
+    `max_quantity` is the most that one record adds to the size of a group; for group sizes only.
     """
 
     level: str
     query: str
     share: Fraction
     noise: Mechanism | None
+    max_quantity: int = 1
 
     @property
     def label(self) -> str:
@@ -37,6 +42,13 @@ class PlannedQuery:
     @property
     def variance(self) -> float:
         return 0.0 if self.noise is None else self.noise.variance
+
+    @property
+    def table(self) -> Table:
+        """The query as its price is concerned."""
+        if self.query in SIZE_QUERIES:
+            return SizeTable(SizeQuery(self.query), self.max_quantity)
+        return PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,7 @@ class Plan:
     confidence: Fraction
     hierarchy_digest: str
     expected_errors: tuple[ExpectedError, ...] | None
+    weights: tuple[Fraction, ...] | None = None  # of the levels in sums of squares; group sizes
 
     def __post_init__(self) -> None:
         noisy = [q for q in self.queries if q.noise is not None]
@@ -83,15 +96,19 @@ class Plan:
         labels = [q.label for q in self.queries]
         if len(set(labels)) != len(labels):
             raise StructureError("A query is planned twice on one level.")
-        if unknown := {q.query for q in self.queries} - {TOTAL, DETAILED}:
+        if unknown := {q.query for q in self.queries} - {TOTAL, DETAILED, *SIZE_QUERIES}:
             raise StructureError(f"Unknown queries {sorted(unknown)}.")
+        if self.kind == GROUP_SIZES and self.method not in SIZE_MECHANISMS:
+            raise StructureError(f"There is no mechanism {self.method!r} for group sizes.")
+        if self.weights is not None and len(self.weights) != len(self.levels):
+            raise StructureError("There must be one weight for each level.")
 
     @property
     def privacy(self) -> Guarantee:
         """What the release costs: one charge for each query with noise."""
         return Guarantee(
             self.protection,
-            tuple(Charge(q.label, q.noise) for q in self.queries if q.noise is not None),
+            tuple(Charge(q.label, q.noise, q.table) for q in self.queries if q.noise is not None),
         )
 
     def query(self, level: str, query: str) -> PlannedQuery | None:
@@ -104,8 +121,17 @@ class Plan:
     @property
     def cell_query(self) -> str:
         """The query that separates the cells: with a single cell, the total does."""
+        if self.kind == GROUP_SIZES:
+            return SIZE_MECHANISMS[self.method].query
         return TOTAL if self.schema.n_cells == 1 else DETAILED
 
     def width(self, query: str) -> int:
         """How many numbers one area's answer to a query has."""
+        if query == SizeQuery.CUMULATIVE:  # the last one is the public number of groups
+            return self.schema.n_cells - 1
         return 1 if query == TOTAL else self.schema.n_cells
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the method promises that children add up to their parents."""
+        return self.kind != GROUP_SIZES or SIZE_MECHANISMS[self.method].adds_up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.attacker import PRIOR, strongest_attacks
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
@@ -13,13 +14,28 @@ USUAL_DELTA = "1e-10"
 
 def guarantee_in_words(plan: Plan) -> list[str]:
     """What is protected, how well, what is not, and what must be true for it to hold."""
-    protection = plan.protection
-    assumption = (
-        f"This holds if no {protection.unit} has more than {protection.max_contribution} "
-        "record(s) in the data. Several releases of the same records add up; the ledger adds up "
-        "those that are entered in it."
+    several = (
+        "Several releases of the same records add up; the ledger adds up those that are entered "
+        "in it."
     )
-    return [protection.in_words(), *_strength(plan), *unprotected_in_words(plan), assumption]
+    known = unprotected_in_words(plan)
+    assumption = f"{_assumption(plan)} {several}"
+    return [plan.protection.in_words(), *_strength(plan), *known, assumption]
+
+
+def _assumption(plan: Plan) -> str:
+    protection = plan.protection
+    bound = (
+        f"This holds if no {protection.unit} has more than {protection.max_contribution} "
+        "record(s) in the data"
+    )
+    if plan.kind != GROUP_SIZES:
+        return f"{bound}."
+    quantity = max(query.max_quantity for query in plan.queries)
+    return (
+        f"{bound}, each of which adds at most {quantity} to the size of one group, and if the "
+        "register of groups and the largest size were not made from the records."
+    )
 
 
 def attacks_in_words(plan: Plan) -> list[str]:
@@ -28,6 +44,16 @@ def attacks_in_words(plan: Plan) -> list[str]:
 
 
 def unprotected_in_words(plan: Plan) -> list[str]:
+    if plan.kind == GROUP_SIZES:
+        register = (
+            "The register of groups is public and not protected: which groups exist, and in which "
+            f"area. Numbers of groups of level(s) {', '.join(plan.unprotected_totals)} are exact."
+        )
+        most = plan.schema.n_cells - 1
+        return [
+            register,
+            f"The list of areas and the largest size, {most}, are public and not protected.",
+        ]
     sentences = ["The list of areas and categories is public and not protected."]
     if plan.protection.neighbours is Neighbours.REPLACE:
         listed = ", ".join(plan.unprotected_totals)
@@ -49,8 +75,9 @@ def _strength(plan: Plan) -> list[str]:
             f"data sets by a factor of at most exp({pure}) (pure differential privacy)."
         )
     epsilon = round_up(guarantee.epsilon(float(delta)))
+    how = "computed exactly for its noise" if guarantee.accountant.certified else "a safe bound"
     sentences.append(
-        f"The release satisfies ({epsilon}, {delta})-differential privacy, computed exactly for "
-        f"its noise, and zero-concentrated differential privacy with rho = {guarantee.rho}."
+        f"The release satisfies ({epsilon}, {delta})-differential privacy, {how}, "
+        f"and zero-concentrated differential privacy with rho = {guarantee.rho}."
     )
     return sentences

@@ -12,7 +12,8 @@ from math import inf
 import numpy as np
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import TOTAL, ExpectedError, Plan
+from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan
+from trellis.privacy.group_size_changes import SizeQuery
 
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
@@ -23,13 +24,15 @@ def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
 
     variance = [_variance(plan, name) for name in plan.levels]
     subtree = tree_gls.variances_up(hierarchy, variance)
-    if plan.cell_query != TOTAL and plan.query(plan.levels[0], TOTAL) is not None:
+    if plan.cell_query == DETAILED and plan.query(plan.levels[0], TOTAL) is not None:
         # The exact sum of the root's cells leaves their contrasts only.
         subtree[0] = subtree[0] * (1 - 1 / plan.schema.n_cells)
     final = tree_gls.variances_down(hierarchy, subtree)
+    # A count by size is the difference of two cumulative ones, except at the ends.
+    factor = 2 if plan.cell_query == SizeQuery.CUMULATIVE else 1
     lines = []
     for level, variances in enumerate(final):
-        shown = np.sqrt(variances[~hierarchy.passes_through[level]])
+        shown = np.sqrt(factor * variances[~hierarchy.passes_through[level]])
         lines.append(
             ExpectedError(
                 plan.levels[level],

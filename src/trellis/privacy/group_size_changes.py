@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from trellis.errors import PrivacyError
+from trellis.privacy.changes import Change
 from trellis.privacy.neighbours import Neighbours
 
 
@@ -76,6 +77,37 @@ def worst_change(
     if query is SizeQuery.HISTOGRAM:
         return TableChange(4 * m, 6 * m**2) if replace else TableChange(2 * m, 2 * m**2)
     return TableChange(2 * m * z, 2 * m**2 * z) if replace else TableChange(m * z, m**2 * z)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTable:
+    """The tables of group sizes of one level, as a query with a price.
+
+    `max_quantity` is the most that one record adds to the size of its unit.
+    """
+
+    query: SizeQuery
+    max_quantity: int = 1
+
+    def __post_init__(self) -> None:
+        _at_least_one("max_quantity", self.max_quantity)
+
+    def change(self, neighbours: Neighbours, max_contribution: int) -> Change:
+        r"""The change vector that has both norms of `worst_change`, and why it is the worst.
+
+        With one record, every change is part of it, or has a 2 of (1, -2, 1) split in two. With m
+        records of quantity 1, each side of a change is a partition of at most m, as it is in a
+        table of counts; but not if two sides overlap (histogram, replace) or if records move runs
+        of several cells: then only the norms are known.
+        """
+        m, z = _at_least_one("max_records", max_contribution), self.max_quantity
+        replace = neighbours is Neighbours.REPLACE
+        if self.query is SizeQuery.CUMULATIVE:
+            moves = ((m, 2 * z if replace else z),)
+            return Change(moves, merged=m if m == 1 or z == 1 else None)
+        if replace:
+            return Change(((m, 2), (2 * m, 1)), merged=2 if m == 1 else None)
+        return Change(((m, 2),), merged=m)
 
 
 def worst_vectors(query: SizeQuery, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:

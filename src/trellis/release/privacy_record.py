@@ -12,7 +12,7 @@ from trellis.model.statement import (
     guarantee_in_words,
     unprotected_in_words,
 )
-from trellis.storage.plans import noise_to_json
+from trellis.storage.plans import query_to_json
 
 DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
 """Where epsilon is stated when the budget names no delta."""
@@ -33,15 +33,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "rho": str(guarantee.rho),
         "epsilon_pure": None if pure is None else str(pure),
         "epsilon_at_delta": {delta: guarantee.epsilon(float(delta)) for delta in deltas},
-        "levels": [
-            {
-                "level": query.level,
-                "query": query.query,
-                "share": str(query.share),
-                "noise": None if query.noise is None else noise_to_json(query.noise),
-            }
-            for query in plan.queries
-        ],
+        "levels": [query_to_json(query) for query in plan.queries],
         "unprotected": unprotected_in_words(plan),
         "guarantee": guarantee_in_words(plan),
         "attacker": attacks_in_words(plan),

@@ -24,21 +24,30 @@ _ABOUT_ERRORS = {
 }
 
 
-def reading_guide(plan: Plan) -> str:
-    """Markdown for data users."""
+def levels_in_markdown(plan: Plan) -> str:
+    rows = [f"| {name} | {n} |" for name, n in zip(plan.levels, plan.areas, strict=True)]
+    return "\n".join(["| level | areas |", "|---|---|", *rows])
+
+
+def protected_in_markdown(plan: Plan) -> str:
+    """The section on privacy, the same for every kind of release."""
     sentences = guarantee_in_words(plan) + attacks_in_words(plan)
     protected = "\n".join(f"- {sentence}" for sentence in sentences)
-    levels = "\n".join(
-        f"| {name} | {size} |" for name, size in zip(plan.levels, plan.areas, strict=True)
-    )
+    return f"""## What is protected
+
+{protected}
+
+The exact noise of every level is in `../privacy.json`; `trellis verify` checks all of this."""
+
+
+def reading_guide(plan: Plan) -> str:
+    """Markdown for users of counts."""
     attributes = ", ".join(f"`{name}`" for name in plan.schema.names)
     return f"""# {plan.release}
 
 One table per level, as Parquet; some also as CSV.
 
-| level | areas |
-|---|---|
-{levels}
+{levels_in_markdown(plan)}
 
 Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the published count),
 `std_error`, `lower`, `upper`. Counts of areas add up to the count of the area above them,
@@ -50,9 +59,5 @@ in every cell.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
 
-## What is protected
-
-{protected}
-
-The exact noise of every level is in `../privacy.json`; `trellis verify` checks all of this.
+{protected_in_markdown(plan)}
 """

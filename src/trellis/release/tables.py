@@ -40,9 +40,12 @@ def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
 
 
 def write_tables(folder: Path, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
-    """Parquet always; CSV if asked for, and by default where the table is not too long."""
     for level, name in enumerate(plan.levels):
-        table = level_table(plan, estimates, level)
-        write_table(folder / f"{name}.parquet", table)
-        if csv or (csv is None and table.num_rows <= MOST_CSV_ROWS):
-            pa_csv.write_csv(table, folder / f"{name}.csv")
+        write_level_table(folder, name, level_table(plan, estimates, level), csv)
+
+
+def write_level_table(folder: Path, name: str, table: pa.Table, csv: bool | None) -> None:
+    """Parquet always; CSV if asked for, and by default where the table is not too long."""
+    write_table(folder / f"{name}.parquet", table)
+    if csv or (csv is None and table.num_rows <= MOST_CSV_ROWS):
+        pa_csv.write_csv(table, folder / f"{name}.csv")

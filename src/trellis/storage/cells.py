@@ -8,9 +8,9 @@ import pyarrow as pa
 from trellis.model.schema import Schema
 
 
-def cell_columns(schema: Schema, n_areas: int) -> dict[str, pa.Array]:
-    """One column per attribute, for areas x cells with the cells fastest."""
-    positions = np.unravel_index(np.arange(schema.n_cells), schema.shape)
+def cell_columns(schema: Schema, n_areas: int, n_cells: int | None = None) -> dict[str, pa.Array]:
+    """One column per attribute, for areas x (the first `n_cells`) cells with the cells fastest."""
+    positions = np.unravel_index(np.arange(n_cells or schema.n_cells), schema.shape)
     columns = {}
     for name, categories, position in zip(schema.names, schema.categories, positions, strict=True):
         indices = pa.array(np.tile(position.astype(np.int32), n_areas))

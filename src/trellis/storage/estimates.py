@@ -22,7 +22,9 @@ def write_estimates(folder: Path, estimates: Estimates) -> None:
         write_table(_file(folder, name), pa.table(columns))
 
 
-def read_estimates(folder: Path, hierarchy: Hierarchy, schema: Schema) -> Estimates:
+def read_estimates(
+    folder: Path, hierarchy: Hierarchy, schema: Schema, *, adds_up: bool = True
+) -> Estimates:
     tables = [read_table(_file(folder, name)) for name in hierarchy.level_names]
 
     def arrays(column: str) -> tuple[np.ndarray, ...]:
@@ -30,8 +32,9 @@ def read_estimates(folder: Path, hierarchy: Hierarchy, schema: Schema) -> Estima
 
     with refusing_damage(folder):
         if tables[0].column_names == ["count"]:
-            return Estimates(hierarchy, schema, arrays("count"))
-        return Estimates(hierarchy, schema, *map(arrays, ("count", "centre", "std_error")))
+            return Estimates(hierarchy, schema, arrays("count"), adds_up=adds_up)
+        columns = map(arrays, ("count", "centre", "std_error"))
+        return Estimates(hierarchy, schema, *columns, adds_up=adds_up)
 
 
 def _file(folder: Path, level: str) -> Path:

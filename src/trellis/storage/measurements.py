@@ -38,7 +38,7 @@ def write_measurements(folder: Path, measurements: Measurements) -> None:
         n_areas, width = values.shape
         columns = {"geocode": codes.take(pa.array(np.repeat(np.arange(n_areas), width)))}
         if query.query != TOTAL:
-            columns |= cell_columns(schema, n_areas)
+            columns |= cell_columns(schema, n_areas, width)
         columns["value"] = pa.array(values.ravel())
         columns["variance"] = repeated(query.variance, values.size, pa.float64())
         write_table(measurement_file(folder, query), pa.table(columns))

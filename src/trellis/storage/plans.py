@@ -10,6 +10,7 @@ from typing import Any
 from trellis.errors import RunFolderError, TrellisError
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
 from trellis.model.schema import Schema
+from trellis.model.size_mechanisms import SIZE_QUERIES
 from trellis.privacy.budget import Budget
 from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
@@ -18,6 +19,7 @@ from trellis.storage.atomic import read_json
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
+    weights = None if plan.weights is None else [str(weight) for weight in plan.weights]
     return {
         "release": plan.release,
         "kind": plan.kind,
@@ -29,7 +31,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "schema": dict(zip(plan.schema.names, map(list, plan.schema.categories), strict=True)),
         "protection": asdict(plan.protection),
         "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
-        "queries": [_query_to_json(query) for query in plan.queries],
+        "queries": [query_to_json(query) for query in plan.queries],
         "unprotected_totals": list(plan.unprotected_totals),
         "method": plan.method,
         "confidence": str(plan.confidence),
@@ -37,6 +39,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "expected_standard_errors": (
             None if plan.expected_errors is None else [asdict(e) for e in plan.expected_errors]
         ),
+        **({} if weights is None else {"weights": weights}),
     }
 
 
@@ -50,7 +53,7 @@ def read_plan(path: Path) -> Plan:
 
 def plan_from_json(content: dict[str, Any]) -> Plan:
     protection = content["protection"]
-    errors = content["expected_standard_errors"]
+    errors, weights = content["expected_standard_errors"], content.get("weights")
     return Plan(
         release=content["release"],
         kind=content["kind"],
@@ -67,12 +70,16 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         confidence=Fraction(content["confidence"]),
         hierarchy_digest=content["hierarchy_sha256"],
         expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
+        weights=None if weights is None else tuple(map(Fraction, weights)),
     )
 
 
-def _query_to_json(query: PlannedQuery) -> dict[str, Any]:
+def query_to_json(query: PlannedQuery) -> dict[str, Any]:
+    """Level, query, exact share, exact noise; for group sizes, the bound on quantities too."""
     noise = None if query.noise is None else noise_to_json(query.noise)
-    return {"level": query.level, "query": query.query, "share": str(query.share), "noise": noise}
+    content = {"level": query.level, "query": query.query, "share": str(query.share)}
+    bound = {"max_quantity": query.max_quantity} if query.query in SIZE_QUERIES else {}
+    return {**content, "noise": noise, **bound}
 
 
 def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
@@ -82,6 +89,7 @@ def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
         content["query"],
         Fraction(content["share"]),
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
+        content.get("max_quantity", 1),
     )
 
 

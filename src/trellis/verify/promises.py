@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trellis.privacy import Accountant, Neighbours
+from trellis.privacy.accounting import Composition, Coordinates, WorstCase
+from trellis.privacy.accounting.contributions import one_cell_is_worst
 from trellis.privacy.mechanisms import mechanism
 from trellis.verify.run_files import RunFiles
 
@@ -45,7 +46,7 @@ def identity(run: RunFiles) -> Iterator[str]:
         "release": run.spec["release"],
         "kind": run.spec["kind"],
         "dataset": run.spec["dataset"],
-        "method": run.spec["estimate"]["method"],
+        "method": run.spec["mechanism"] if run.has_sizes else run.spec["estimate"]["method"],
         "confidence": run.spec["output"]["confidence"],
         "budget": run.spec["privacy"]["budget"],
     }
@@ -111,11 +112,11 @@ def measurements(run: RunFiles) -> Iterator[str]:
         if name.removeprefix("measurements/") not in there:
             continue
         table = run.table(name)
-        cells = run.cells if q["query"] != "total" else [()]
+        cells = run.cells_of(q["query"])
         codes = levels[q["level"]].codes
         if table["geocode"].to_pylist() != [code for code in codes for _ in cells]:
             yield f"{name} does not list the areas of its level in order"
-        if q["query"] != "total" and not _names_cells(run, table, len(codes)):
+        if q["query"] != "total" and not _names_cells(run, table, cells, len(codes)):
             yield f"{name} does not name the cells in order"
         if table.schema.field("value").type != pa.int64() or table["value"].null_count:
             yield f"{name} holds values that are not whole numbers"
@@ -128,34 +129,51 @@ def measurements(run: RunFiles) -> Iterator[str]:
             yield f"plan.json states another variance than the noise of {q['level']} has"
 
 
-def _names_cells(run: RunFiles, table: pa.Table, n_areas: int) -> bool:
+def _names_cells(
+    run: RunFiles, table: pa.Table, cells: list[tuple[str, ...]], n_areas: int
+) -> bool:
     for axis, name in enumerate(run.plan["schema"]):
-        if table[name].to_pylist() != [cell[axis] for cell in run.cells] * n_areas:
+        if table[name].to_pylist() != [cell[axis] for cell in cells] * n_areas:
             return False
     return True
 
 
+def _moves(plan: dict[str, Any], query: dict[str, Any]) -> dict[int, int]:
+    """How many cells of a query's table move how far, for the worst neighbour of the plan."""
+    m = plan["protection"]["max_contribution"]
+    sides = {"add_remove": 1, "replace": 2}[plan["protection"]["neighbours"]]
+    if query["query"] == "histogram":
+        # Groups of equal size: what leaves and what joins meet in one cell.
+        return {m: 2} if sides == 1 else {m: 2, 2 * m: 1}
+    if query["query"] == "cumulative":
+        return {m: sides * query["max_quantity"]}
+    return {m: sides}
+
+
 def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction, str]:
     """Rho of Gaussian noise, or epsilon of Laplace noise, for the plan's neighbours."""
-    cells_moved = {"add_remove": 1, "replace": 2}[plan["protection"]["neighbours"]]
-    m = plan["protection"]["max_contribution"]
     cost, kind = Fraction(0), "rho"
     for q in queries:
-        parameter = Fraction(q["noise"]["parameter"])
+        parameter, moves = Fraction(q["noise"]["parameter"]), _moves(plan, q)
         if q["noise"]["law"] == "discrete_laplace":
-            cost, kind = cost + cells_moved * m / parameter, "epsilon"
+            kind = "epsilon"
+            cost += sum(distance * cells for distance, cells in moves.items()) / parameter
         else:
-            cost += cells_moved * m**2 / (2 * parameter)
+            squares = sum(distance**2 * cells for distance, cells in moves.items())
+            cost += Fraction(squares) / (2 * parameter)
     return cost, kind
 
 
-def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> Accountant:
-    protection = plan["protection"]
-    neighbours = Neighbours(protection["neighbours"])
-    accountant = Accountant(neighbours, protection["max_contribution"])
+def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> WorstCase:
+    """The exact accountant, or zero-concentrated DP where the worst change is not certain."""
+    m, parts, certain = plan["protection"]["max_contribution"], [], True
     for q in queries:
-        accountant = accountant.add(mechanism(q["noise"]["law"], q["noise"]["parameter"]))
-    return accountant
+        noise = mechanism(q["noise"]["law"], q["noise"]["parameter"])
+        moves = _moves(plan, q)
+        parts += [Coordinates(noise, cells, distance) for distance, cells in moves.items()]
+        meet = len(moves) > 1 or q.get("max_quantity", 1) > 1
+        certain = certain and not (meet and m > 1) and one_cell_is_worst(noise, 1, max(moves))
+    return WorstCase((Composition.of(parts),), certain)
 
 
 def _variance(noise: dict[str, Any]) -> float:

@@ -87,6 +87,30 @@ class RunFiles:
         """Categories of each cell, last attribute fastest."""
         return list(product(*self.plan["schema"].values()))
 
+    def cells_of(self, query: str) -> list[tuple[str, ...]]:
+        """The cells that a query asks for; the last cumulative count is public and not asked."""
+        if query == "total":
+            return [()]
+        return self.cells[:-1] if query == "cumulative" else self.cells
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether this is a release of group sizes."""
+        return self.plan["kind"] == "group_sizes"
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the method promises that areas add up; a relaxed one does not."""
+        return not (self.has_sizes and self.plan["method"].endswith("_relaxed"))
+
+    @property
+    def exact_totals(self) -> list[str]:
+        """The levels whose published counts must sum to the exact totals, area by area."""
+        exact = [q["level"] for q in self.plan["queries"] if q["noise"] is None]
+        if not self.has_sizes or self.plan["method"] in ("cumulative_joint", "cumulative_relaxed"):
+            return exact
+        return exact[:1] if self.adds_up else []
+
     @property
     def is_whole(self) -> bool:
         """Whether the method promises whole, non-negative counts."""

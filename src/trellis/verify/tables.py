@@ -60,6 +60,8 @@ def signs(run: RunFiles) -> Iterator[str]:
 
 def sums(run: RunFiles) -> Iterator[str]:
     """Counts of areas add up to the count of the area above, in every cell."""
+    if not run.adds_up:
+        return
     for above, below in zip(run.levels, run.levels[1:], strict=False):
         upper, lower = run.counts(above), run.counts(below)
         total = np.zeros((len(above.codes), len(run.cells)), dtype=lower.dtype)
@@ -94,11 +96,9 @@ def intervals(run: RunFiles) -> Iterator[str]:
 def invariants(run: RunFiles) -> Iterator[str]:
     """What was to be published exactly is published exactly."""
     levels = {level.name: level for level in run.levels}
-    for q in run.plan["queries"]:
-        if q["noise"] is not None:
-            continue
-        level = levels[q["level"]]
-        exact = run.table(f"measurements/level={level.name}/query={q['query']}.parquet")
+    for name in run.exact_totals:
+        level = levels[name]
+        exact = run.table(f"measurements/level={name}/query=total.parquet")
         promised = exact["value"].to_numpy()[level.shown]
         gap = np.abs(run.counts(level).sum(axis=1) - promised)
         if gap.max() > (0 if run.is_whole else _TOLERANCE):
@@ -125,33 +125,37 @@ def estimates(run: RunFiles) -> Iterator[str]:
 
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
-    for level in run.levels:
-        path = run.path / "release" / f"{level.name}.csv"
+    names = [f"release/{level.name}" for level in run.levels]
+    if run.has_sizes:
+        names += [f"release/statistics/{level.name}" for level in run.levels]
+    for stem in names:
+        name, path = f"{stem}.csv", run.path / f"{stem}.csv"
         if not path.exists():
             continue
-        table = run.released(level.name)
+        table = run.table(f"{stem}.parquet")
         as_text = dict.fromkeys(table.column_names, pa.string())
         try:
             written = pa_csv.read_csv(
                 path, convert_options=pa_csv.ConvertOptions(column_types=as_text)
             )
         except pa.ArrowException:
-            yield f"release/{level.name}.csv is damaged"
+            yield f"{name} is damaged"
             continue
         if written.column_names != table.column_names or len(written) != len(table):
-            yield f"release/{level.name}.csv has another shape than the Parquet table"
+            yield f"{name} has another shape than the Parquet table"
             continue
-        for name in table.column_names:
-            column = table[name].combine_chunks()
-            if pa.types.is_dictionary(column.type):
-                column = column.dictionary_decode()
-            if pa.types.is_string(column.type):
-                same = written[name].to_pylist() == column.to_pylist()
-            else:
-                numbers = [float(v) if v else None for v in written[name].to_pylist()]
-                same = numbers == [None if v is None else float(v) for v in column.to_pylist()]
-            if not same:
-                yield f"release/{level.name}.csv differs from the Parquet table in {name}"
+        for column in table.column_names:
+            if not _same(written[column], table[column].combine_chunks()):
+                yield f"{name} differs from the Parquet table in {column}"
+
+
+def _same(written: pa.ChunkedArray, column: pa.Array) -> bool:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string(column.type):
+        return written.to_pylist() == column.to_pylist()
+    numbers = [float(v) if v else None for v in written.to_pylist()]
+    return numbers == [None if v is None else float(v) for v in column.to_pylist()]
 
 
 def _rows(run: RunFiles, level: Level) -> np.ndarray:

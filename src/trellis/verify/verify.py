@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import promises, tables
+from trellis.verify import group_sizes, promises, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
@@ -24,6 +24,10 @@ _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     tables.invariants,
     tables.estimates,
     tables.csv,
+)
+_SIZE_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
+    group_sizes.monotone,
+    group_sizes.statistics,
 )
 
 
@@ -48,7 +52,15 @@ def verify_run(path: str | Path) -> list[Finding]:
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
-    return [_carry_out(check, run) for check in _CHECKS]
+    checks = _CHECKS + (_SIZE_CHECKS if _has_sizes(run) else ())
+    return [_carry_out(check, run) for check in checks]
+
+
+def _has_sizes(run: RunFiles) -> bool:
+    try:
+        return run.has_sizes
+    except (Unreadable, KeyError):
+        return False  # the other checks say what is wrong with the plan
 
 
 def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:

@@ -29,6 +29,7 @@ def measure(
     *,
     data: Any = None,
     hierarchy: Any = None,
+    register: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
@@ -51,6 +52,7 @@ def measure(
         folder,
         Prepared(spec, prepared.hierarchy, expected),
         data,
+        register,
         new_edition=new_edition,
         progress=progress,
     )
@@ -63,15 +65,23 @@ def run(
     *,
     data: Any = None,
     hierarchy: Any = None,
+    register: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
-    `data` and `hierarchy` take Arrow, Polars or pandas frames in place of the spec's files.
+    `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
+    the spec's files.
     """
     folder = measure(
-        spec, out, data=data, hierarchy=hierarchy, new_edition=new_edition, progress=progress
+        spec,
+        out,
+        data=data,
+        hierarchy=hierarchy,
+        register=register,
+        new_edition=new_edition,
+        progress=progress,
     )
     return finish(folder, progress or Silent())
 

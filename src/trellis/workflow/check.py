@@ -12,12 +12,17 @@ from trellis.workflow.prepare import prepare, resolve_source
 
 
 def check(
-    spec: Spec, *, data: Any = None, hierarchy: Any = None, new_edition: bool = False
+    spec: Spec,
+    *,
+    data: Any = None,
+    hierarchy: Any = None,
+    register: Any = None,
+    new_edition: bool = False,
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
     prepared = prepare(spec, hierarchy, data)
     source = resolve_source(spec, spec.data.source, data, "data.source")
-    read_counts(prepared, source)
+    read_counts(prepared, source, register)
     ledger = Ledger(spec.ledger_path)
     key = ledger.known_key(spec.dataset)
     print_ = None if key is None else fingerprint(source, key)

@@ -25,7 +25,16 @@ from trellis.confidential.fingerprint import fingerprint_file, fingerprint_strea
 from trellis.errors import InputError, LedgerError, PrivacyError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
+from trellis.ingest.group_sizes import (
+    RecordColumns,
+    Sizes,
+    TableColumns,
+    sizes_from_records,
+    sizes_from_table,
+)
+from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Ledger, Terms
 from trellis.storage.atomic import (
@@ -46,6 +55,7 @@ def measure_into(
     folder: RunFolder,
     prepared: Prepared,
     records: Any = None,
+    register: Any = None,
     *,
     new_edition: bool,
     progress: Progress,
@@ -60,7 +70,7 @@ def measure_into(
     source = resolve_source(spec, spec.data.source, records, "data.source")
     before = _state(source)
     with progress.stage("tabulate"):
-        counts = read_counts(prepared, source)
+        counts = read_counts(prepared, source, register)
     terms = terms_of(spec, new_edition)
     ledger.check(spec.dataset, "" if known is None else known.run_id, plan.privacy, terms)
     identity = known or RunIdentity.new(spec.public(), ledger.id())
@@ -88,11 +98,34 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def read_counts(prepared: Prepared, source: Source) -> TrueCounts:
+def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts:
+    """The true table that is to be measured, as the kind of release has it."""
+    if prepared.spec.kind == GROUP_SIZES:
+        return _read_group_sizes(prepared, source, register)
     data = prepared.spec.data
+    assert data.area is not None
     cells = data.cell_forms or {"total": {} if data.count is None else {data.count: 1}}
     width = prepared.spec.hierarchy.code_width
     return tabulate(source, prepared.hierarchy, data.area, cells, width)
+
+
+def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> TrueCounts:
+    """Records with a register of groups, or a table of sizes with declared numbers of groups."""
+    spec, tree, data = prepared.spec, prepared.hierarchy, prepared.spec.data
+    listed, width = spec.group_register, spec.hierarchy.code_width
+    assert listed is not None
+    assert spec.sizes is not None
+    place = resolve_source(spec, listed.source, register, "group_register.source")
+    sizes = Sizes(spec.sizes.cap, spec.sizes.top_code)
+    if data.group is not None:
+        assert listed.group is not None
+        units = read_units(place, tree, listed.group, listed.area, width)
+        columns = RecordColumns(data.group, data.area, data.quantity, data.max_quantity, width)
+        return sizes_from_records(source, tree, units, columns, sizes)
+    assert listed.groups is not None
+    numbers = read_group_numbers(place, tree, listed.area, listed.groups, width)
+    columns = TableColumns(data.area or "", data.size or "", data.groups or "", width)
+    return sizes_from_table(source, tree, numbers, columns, sizes)
 
 
 def terms_of(spec: Spec, new_edition: bool) -> Terms:

@@ -12,7 +12,9 @@ from trellis.ingest.duckdb import Source, as_table
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
@@ -30,6 +32,11 @@ class Prepared:
 def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
     """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
     hierarchy = read_hierarchy(spec, areas, records)
+    make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
+    return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
+
+
+def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
     request = CountsRequest(
         release=spec.release,
@@ -44,8 +51,28 @@ def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
         confidence=spec.output.confidence,
     )
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    plan = plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
-    return Prepared(spec, hierarchy, plan)
+    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+
+
+def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
+    privacy = spec.privacy
+    assert spec.sizes is not None
+    assert spec.mechanism is not None
+    request = GroupSizesRequest(
+        release=spec.release,
+        dataset=spec.dataset,
+        unit=privacy.unit,
+        neighbours=privacy.neighbours,
+        max_contribution=privacy.max_contribution,
+        max_quantity=spec.data.max_quantity,
+        budget=privacy.budget.value(),
+        shares=privacy.shares,
+        cap=spec.sizes.cap,
+        mechanism=spec.mechanism,
+        weights=spec.estimate.weights,
+        confidence=spec.output.confidence,
+    )
+    return plan_group_sizes(request, hierarchy, hierarchy_digest(hierarchy))
 
 
 def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:

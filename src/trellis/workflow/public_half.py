@@ -16,14 +16,17 @@ import pyarrow as pa
 import yaml
 
 from trellis.errors import RunFolderError
-from trellis.estimate.methods import METHODS, estimate
+from trellis.estimate.group_sizes.estimator import group_numbers
+from trellis.estimate.methods import estimate, methods_for
 from trellis.evaluate.report import report_page
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
+from trellis.release.size_tables import size_guide, write_statistics
 from trellis.release.tables import write_tables
 from trellis.storage.atomic import new_folder, remove_partials, write_json
 from trellis.storage.estimates import read_estimates, write_estimates
@@ -46,11 +49,21 @@ class Release:
 
     def table(self, level: str) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper."""
+        self._require(level)
+        return read_table(self._tables / f"{level}.parquet")
+
+    def statistics(self, level: str) -> pa.Table:
+        """Statistics of group sizes: geocode, level, statistic, value, lower, upper."""
+        if self.plan.kind != GROUP_SIZES:
+            raise RunFolderError("Only a release of group sizes has statistics.")
+        self._require(level)
+        return read_table(self._tables / "statistics" / f"{level}.parquet")
+
+    def _require(self, level: str) -> None:
         if level not in self.plan.levels:
             raise RunFolderError(
                 f"This release has no level {level!r}; it has {', '.join(self.plan.levels)}."
             )
-        return read_table(self._tables / f"{level}.parquet")
 
     def __repr__(self) -> str:
         return f"Release({self.plan.release!r}, levels {', '.join(self.plan.levels)})"
@@ -65,7 +78,7 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
     seconds: dict[str, float] = {}
     if folder.estimates.is_dir():
-        estimates = read_estimates(folder.estimates, hierarchy, plan.schema)
+        estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
     else:
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             measurements = read_measurements(folder.measurements, plan, hierarchy)
@@ -95,13 +108,16 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     folder.require_started()
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
-    if method not in METHODS:
-        raise RunFolderError(f"No method {method!r}; there are {', '.join(METHODS)}.")
+    if method not in (known := methods_for(folder.plan())):
+        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.")
     target = RunFolder(out)
     if target.is_started:
         raise RunFolderError(f"{out} holds a run already. Choose another folder.")
     spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
-    spec["estimate"] = {"method": method}
+    if folder.plan().kind == GROUP_SIZES:
+        spec["mechanism"] = method
+    else:
+        spec["estimate"] = {"method": method}
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
@@ -115,7 +131,13 @@ def _write_release(folder: RunFolder, plan: Plan, estimates: Estimates, csv: boo
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
         write_tables(partial, plan, estimates, csv)
-        (partial / "README.md").write_text(reading_guide(plan), encoding="utf-8")
+        if plan.kind == GROUP_SIZES:
+            measured = read_measurements(folder.measurements, plan, estimates.hierarchy)
+            write_statistics(partial, plan, estimates, group_numbers(measured), csv)
+            guide = size_guide(plan, estimates)
+        else:
+            guide = reading_guide(plan)
+        (partial / "README.md").write_text(guide, encoding="utf-8")
 
 
 @contextmanager

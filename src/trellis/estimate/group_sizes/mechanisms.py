@@ -30,6 +30,7 @@ from trellis.estimate.group_sizes import checks
 from trellis.estimate.group_sizes.joint import fit_cumulative
 from trellis.estimate.group_sizes.least_squares import least_squares
 from trellis.model import Hierarchy
+from trellis.model.size_mechanisms import DEFAULT_SIZE_MECHANISM, SIZE_MECHANISMS
 from trellis.numerics.group_sizes.error_diffusion import diffuse_errors
 from trellis.numerics.group_sizes.isotonic import IntArray, isotonic_whole_rows
 from trellis.numerics.ties import tie_key
@@ -175,15 +176,20 @@ def cumulative_joint(
     return hierarchy.sum_up(_histograms([whole], [leaf_groups])[0])
 
 
-MECHANISMS: dict[str, GroupSizeMechanism] = {
-    "histogram_relaxed": GroupSizeMechanism(SizeQuery.HISTOGRAM, histogram_relaxed, False, False),
-    "histogram_exact": GroupSizeMechanism(SizeQuery.HISTOGRAM, histogram_exact, True, False),
-    "cumulative_relaxed": GroupSizeMechanism(SizeQuery.CUMULATIVE, cumulative_relaxed, False, True),
-    "cumulative_exact": GroupSizeMechanism(SizeQuery.CUMULATIVE, cumulative_exact, True, False),
-    "cumulative_joint": GroupSizeMechanism(SizeQuery.CUMULATIVE, cumulative_joint, True, True),
+_POST_PROCESSING: dict[str, PostProcessing] = {
+    "histogram_relaxed": histogram_relaxed,
+    "histogram_exact": histogram_exact,
+    "cumulative_relaxed": cumulative_relaxed,
+    "cumulative_exact": cumulative_exact,
+    "cumulative_joint": cumulative_joint,
 }
 
-DEFAULT_MECHANISM = "cumulative_joint"
+MECHANISMS: dict[str, GroupSizeMechanism] = {
+    name: GroupSizeMechanism(m.query, _POST_PROCESSING[name], m.adds_up, m.keeps_groups)
+    for name, m in SIZE_MECHANISMS.items()
+}
+
+DEFAULT_MECHANISM = DEFAULT_SIZE_MECHANISM
 
 
 # -- parts ----------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
+from trellis.privacy.changes import PARTITION, Table
+from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.neighbours import Neighbours
@@ -47,7 +50,8 @@ def guarantee_to_json(guarantee: Guarantee) -> str:
             "max_contribution": protection.max_contribution,
             "within": protection.within,
             "charges": [
-                [c.label, c.mechanism.name, str(c.mechanism.parameter)] for c in guarantee.charges
+                [c.label, c.mechanism.name, str(c.mechanism.parameter), *_table_to_json(c.table)]
+                for c in guarantee.charges
             ],
         }
     )
@@ -55,6 +59,21 @@ def guarantee_to_json(guarantee: Guarantee) -> str:
 
 def guarantee_from_json(text: str) -> Guarantee:
     fields = json.loads(text)
-    charges = tuple(Charge(label, mechanism(*law)) for label, *law in fields.pop("charges"))
+    charges = tuple(
+        Charge(label, mechanism(law, parameter), _table_from_json(table))
+        for label, law, parameter, *table in fields.pop("charges")
+    )
     neighbours = Neighbours(fields.pop("neighbours"))
     return Guarantee(Protection(neighbours=neighbours, **fields), charges)
+
+
+def _table_to_json(table: Table) -> list[Any]:
+    """Nothing for a partition, so that ledgers of counts alone look as they always did."""
+    return [str(table.query), table.max_quantity] if isinstance(table, SizeTable) else []
+
+
+def _table_from_json(fields: list[Any]) -> Table:
+    if not fields:
+        return PARTITION
+    query, max_quantity = fields
+    return SizeTable(SizeQuery(query), max_quantity)

@@ -10,13 +10,23 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from trellis.errors import PrivacyError, SpecError
+from trellis.model.size_mechanisms import DEFAULT_SIZE_MECHANISM, GROUP_SIZES
 from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
+
+SizeMechanismName = Literal[
+    "histogram_relaxed",
+    "histogram_exact",
+    "cumulative_relaxed",
+    "cumulative_exact",
+    "cumulative_joint",
+]
 
 
 class _Model(BaseModel):
@@ -27,9 +37,14 @@ class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
     source: PathText | None = None
-    area: str
+    area: str | None = None
     cells: dict[Name, str] | None = None
     count: str | None = None
+    group: str | None = None
+    quantity: str | None = None
+    max_quantity: int = Field(default=1, ge=1, le=1_000_000, strict=True)
+    size: str | None = None
+    groups: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -43,6 +58,30 @@ class DataSpec(_Model):
     def cell_forms(self) -> dict[str, CellForm]:
         """Each cell of a wide table as columns that are added or subtracted."""
         return {name: parse_cell(name, text) for name, text in (self.cells or {}).items()}
+
+
+class RegisterSpec(_Model):
+    """The public register: groups and their areas, or the number of groups by area."""
+
+    source: PathText | None = None
+    area: str
+    group: str | None = None
+    groups: str | None = None
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if (self.group is None) == (self.groups is None):
+            raise ValueError(
+                "give group (one row per group) or groups (the number of groups of an area)"
+            )
+        return self
+
+
+class SizesSpec(_Model):
+    """Sizes run from 0 to the cap."""
+
+    cap: int = Field(ge=1, le=100_000, strict=True)
+    top_code: bool = False
 
 
 class CodeSpec(_Model):
@@ -176,12 +215,14 @@ class UnprotectedSpec(_Model):
     """What is published exactly."""
 
     totals: tuple[str, ...] = ()
+    groups: bool = False
 
 
 class EstimateSpec(_Model):
     """How consistent estimates are made."""
 
     method: Literal["gls_topdown", "topdown", "gls"] = "gls_topdown"
+    weights: dict[Name, Exact] | None = None
 
 
 class OutputSpec(_Model):
@@ -210,7 +251,7 @@ class Spec(_Model):
     """A release, as its owner describes it."""
 
     release: Name
-    kind: Literal["counts"]
+    kind: Literal["counts", "group_sizes"]
     dataset: Name
     data: DataSpec
     hierarchy: HierarchySpec
@@ -219,8 +260,18 @@ class Spec(_Model):
     estimate: EstimateSpec = EstimateSpec()
     output: OutputSpec = OutputSpec()
     ledger: LedgerSpec = LedgerSpec()
+    mechanism: SizeMechanismName | None = None
+    sizes: SizesSpec | None = None
+    group_register: RegisterSpec | None = None
 
     _folder: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_mechanism(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("kind") == GROUP_SIZES:
+            return {"mechanism": DEFAULT_SIZE_MECHANISM, **values}
+        return values
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -240,8 +291,10 @@ class Spec(_Model):
         except ValidationError as error:
             raise SpecError(one_line(error, cls)) from None
         spec._folder = Path(folder)
+        check_kind(spec.kind, spec)
         if spec.areas_come_with_records:
             spec.require_public_areas()
+        spec._check_register_is_public()
         return spec
 
     @property
@@ -260,6 +313,16 @@ class Spec(_Model):
                 "say so with hierarchy: {public: true}; otherwise name a public file."
             )
 
+    def _check_register_is_public(self) -> None:
+        if self.group_register is None or self.group_register.source is None:
+            return
+        records, register = self.data.source, self.resolve(self.group_register.source)
+        if records is not None and self.resolve(records).resolve() == register.resolve():
+            raise SpecError(
+                "The register of groups comes from the confidential file, and a group whose only "
+                "member leaves would vanish from it: name a public file in group_register.source."
+            )
+
     def resolve(self, path: str) -> Path:
         """A path in the spec, taken from the spec's folder."""
         return self._folder / path
@@ -274,12 +337,16 @@ class Spec(_Model):
 
     def public(self) -> dict[str, Any]:
         """The spec without places and credentials, as kept in the run folder."""
+        is_counts = self.kind != GROUP_SIZES
         return self.model_dump(
             mode="json",
             exclude_none=True,
             exclude={
-                "data": {"source"},
+                "data": {"source", "max_quantity"} if is_counts else {"source"},
+                "group_register": {"source"},
                 "hierarchy": {"source": True, "parent_child": {"source"}},
+                "unprotected": {"groups"} if is_counts else {"totals"},
+                "estimate": {} if is_counts else {"method"},
                 "ledger": True,
             },
         )
