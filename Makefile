@@ -29,7 +29,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMPS)/dev
-	$(BIN)/python -m docs.reproductions
+	for page in docs/reproductions/*.py; do $(BIN)/python "$$page" || exit 1; done
 
 clean:
 	rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor, log10
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +70,12 @@ def census(neighbours: str = "add_remove", factor: Fraction = Fraction(1)) -> Ac
 
 def up(value: float, digits: int = 4) -> str:
     """Rounded up, as a guarantee must be."""
-    return f"{ceil(value * 10**digits - 1e-6) / 10**digits:.{digits}f}"
+    return f"{ceil(value * 10**digits) / 10**digits:.{digits}f}"
+
+
+def power_of_ten(width: float) -> str:
+    """The next power of ten above, which does not change with the machine."""
+    return f"< 1e{ceil(log10(width))}"
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -124,7 +129,7 @@ def overall() -> str:
         tight = float(tight_zcdp_epsilons(RHO, np.array([delta]))[0])
         name = f"{delta:.0e}".replace("e-0", "e-")
         bureau, replaced = one.epsilon_zcdp(delta), two.epsilon(delta)
-        width = f"{upper - lower:.0e}"
+        width = power_of_ten(upper - lower)
         rows.append((name, up(bureau), up(tight), up(upper, 6), width, up(replaced, 6)))
     header = ("δ", "Bureau", "tighter zCDP", "exact ε", "width of the bounds", "`replace`, exact ε")
     return table(header, rows)
@@ -156,7 +161,8 @@ def tradeoff() -> str:
     rows = []
     for alpha in (1e-10, 1e-5, 1e-3, 0.01, 0.05, 0.1, 0.5):
         lower, upper = accountant.tradeoff_bounds(alpha)
-        rows.append((f"{alpha:g}", f"{lower:.8f}", f"{upper - lower:.0e}"))
+        down = floor(lower * 10**8) / 10**8
+        rows.append((f"{alpha:g}", f"{down:.8f}", power_of_ten(upper - lower)))
     return table(("false alarms α", "missed, at least", "width of the bounds"), rows)
 
 

@@ -22,6 +22,10 @@ class InputError(TrellisError):
     """A source cannot be read, or does not fit the spec and the hierarchy."""
 
 
+class SourceError(InputError):
+    """A source is missing, unreadable or lacks a column; the text quotes nothing that is in it."""
+
+
 class PrivacyError(TrellisError):
     """A mechanism or an accountant cannot do what was asked of it."""
 

@@ -50,6 +50,13 @@ def no_spec(folder):
     return ["run", str(folder / "missing.yaml")]
 
 
+@by_hand("file type must be one of")
+def unknown_file_type(folder):
+    spec = write_world(folder, data__source="people.xlsx")
+    (folder / "people.xlsx").write_bytes(b"")
+    return ["run", str(spec)]
+
+
 @by_hand("could not be read")
 def damaged_parquet(folder):
     spec = write_world(folder, data__source="people.parquet")
@@ -121,12 +128,12 @@ CASES = {
     "missing data": spec_with("There is no file", data__source="missing.csv"),
     "missing hierarchy": spec_with("There is no file", hierarchy__source="missing.csv"),
     "no data named": spec_with("data.source is missing", data__source=REMOVE),
-    "unknown file type": spec_with("file type must be one of", data__source="people.xlsx"),
+    "unknown file type": unknown_file_type,
     "damaged file": damaged_parquet,
     "wrong area column": spec_with("no column 'place'", data__area="place"),
     "wrong count column": spec_with("no column 'persons'", data__count="persons"),
     "wrong level column": spec_with(
-        "no column 'county'; it has nation", hierarchy__columns=["nation", "county", "town"]
+        "no column 'states'; did you mean", hierarchy__columns=["nation", "states", "town"]
     ),
     "hierarchy from the confidential file": spec_with(
         "comes from the confidential file", hierarchy__source="people.csv"
@@ -149,7 +156,7 @@ CASES = {
     "fractional count": spec_with("has fractional counts", **counts("4.5")),
     "missing count": spec_with("has missing or unreadable counts", **counts("")),
     "count in words": spec_with("has missing or unreadable counts", **counts("four")),
-    "impossible count": spec_with("has impossibly large counts", **counts("1e30")),
+    "impossible count": spec_with("has impossibly large counts", **counts("9" * 17)),
     "negative cell": spec_with(
         "Cell 'old' is negative", **wide("town,pop,u5\na1,3,4\n", young="u5", old="pop - u5")
     ),

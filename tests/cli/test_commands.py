@@ -390,7 +390,17 @@ def test_ledger_refuses_what_it_does_not_know(done):
     ledger = ["--ledger", done / "ledger.sqlite"]
     assert "There is no ledger at" in refused("ledger", "x", "--ledger", done / "none.sqlite")
     assert "no data set 'x'; it has demo-state" in refused("ledger", "x", *ledger)
-    for limit in ("rho", "rho=", "rho=much", "rho=1/0", "joule=3", "delta=1/2", "rho=-1", "=3"):
+    for limit in (
+        "rho",
+        "rho=",
+        "rho=much",
+        "rho=1/0",
+        "joule=3",
+        "delta=1/2",
+        "rho=-1",
+        "=3",
+        "rho=1e999999999",
+    ):
         refused("ledger", "demo-state", *ledger, "--set-limit", limit)
     assert "Limit: rho = 4" in succeed("ledger", "demo-state", *ledger)
 
@@ -604,7 +614,7 @@ def test_a_settled_draw_of_another_process_is_not_destroyed(world, monkeypatch):
     killed(world, AFTER_SETTLING)
     [left] = partials(run)
     # The newcomer looked before the first one settled, so it goes on to draw.
-    monkeypatch.setattr(confidential_half, "recover_settled", lambda *_args: False)
+    monkeypatch.setattr(confidential_half, "_was_settled", lambda *_args: False)
     assert "has been drawn" in refused("run", world / "spec.yaml")
     assert left.is_dir()
 

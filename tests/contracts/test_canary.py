@@ -18,7 +18,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import trellis
 from trellis.cli.app import app
+from trellis.errors import SpecError
 from trellis.workflow import confidential_half
 
 COUNT = 7_654_321
@@ -166,6 +168,49 @@ def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):
     assert done.returncode != 0
     assert "Traceback" in done.stderr
     assert not found([done.stdout, done.stderr])
+
+
+@pytest.mark.parametrize(
+    ("layout", "text"),
+    {
+        "no header": ({"columns": ["region", "area"]}, f"{TEXT},{COUNT}\nr,5\n"),
+        "count as code": (
+            {"code": {"column": "people"}, "prefixes": {"a": 1, "b": 2}},
+            f"region,area,people\nr,a1,{COUNT}\n",
+        ),
+        "note as region": (
+            {"columns": ["note", "area"]},
+            f"note,area,people\n{TEXT},a1,{COUNT}\nother,a2,5\n",
+        ),
+        "area twice": ({"columns": ["region", "area"]}, f"region,area\nr,{TEXT}\nr,{TEXT}\n"),
+        "cycle": ({"parent_child": {"child": "a", "parent": "b"}}, f"a,b\n{TEXT},x\nx,{TEXT}\n"),
+    }.values(),
+)
+def test_areas_that_come_with_the_records_are_not_quoted(tmp_path, invoke, layout, text):
+    spec = world(tmp_path / "w", [COUNT, 1, 2])
+    (spec.parent / "both.csv").write_text(text)
+    layout = (
+        {"parent_child": {**layout["parent_child"], "source": "both.csv"}}
+        if ("parent_child" in layout)
+        else {**layout, "source": "both.csv"}
+    )
+    data = {**SPEC["data"], "source": "both.csv"}
+    content = {**SPEC, "data": data, "hierarchy": {**layout, "public": True}}
+    spec.write_text(yaml.safe_dump(content))
+    code, texts = invoke("check", spec)
+    assert code == 2
+    assert not found(texts)
+
+
+def test_a_frame_that_holds_records_and_areas_must_be_declared_public(tmp_path):
+    frame = pa.table({"region": ["r", "r"], "area": ["a1", TEXT], "people": [1, 2]})
+    hierarchy = {"columns": ["region", "area"]}
+    content = {**SPEC, "data": {"area": "area", "count": "people"}, "hierarchy": hierarchy}
+    spec = trellis.Spec.parse(content, tmp_path)
+    with pytest.raises(SpecError, match="public: true"):
+        trellis.check(spec, data=frame, hierarchy=frame)
+    content["hierarchy"] = {**hierarchy, "public": True}
+    trellis.check(trellis.Spec.parse(content, tmp_path), data=frame, hierarchy=frame)
 
 
 # -- mutations: each must make the search above find something ------------------------------------

@@ -3,8 +3,8 @@
 A nation of many equal towns is measured by the real step on the level of towns alone. Each town is
 an independent trial: in one world two households of one member each, in the other the second member
 has moved to the first household's place, so that one has none and one has two. The change of the
-histogram is (+1, -2, +1). The likelihood ratio is the strongest statistic there is; the rate at which
-it tells the worlds apart is compared with the accountant's delta.
+histogram is (+1, -2, +1). The likelihood ratio is the strongest statistic there is; the rate at
+which it tells the worlds apart is compared with the accountant's delta.
 """
 
 from fractions import Fraction

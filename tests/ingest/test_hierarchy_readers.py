@@ -216,10 +216,12 @@ def test_what_is_no_frame_is_refused(frame):
 # -- trees that are none --------------------------------------------------------------------------
 
 
-def test_wrong_columns_are_named_with_those_there_are():
+def test_wrong_columns_are_named_with_the_nearest_or_all_there_are():
     table = pa.table(COLUMNS)
-    with pytest.raises(InputError, match="no column 'county'; it has nation, state, town"):
-        from_level_columns(table, ["nation", "county"])
+    with pytest.raises(InputError, match="no column 'bezirk'; it has nation, state, town"):
+        from_level_columns(table, ["nation", "bezirk"])
+    with pytest.raises(InputError, match="no column 'states'; did you mean 'state'"):
+        from_level_columns(table, ["nation", "states"])
     with pytest.raises(InputError, match="no column 'geoid'"):
         from_prefixes(table, "geoid", {"state": 2})
     with pytest.raises(InputError, match="no column 'parent'"):

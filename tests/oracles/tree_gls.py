@@ -63,7 +63,7 @@ def subtree(
         hierarchy.level_names[level:],
         tuple(cut(hierarchy.node_codes)),
         tuple(starts),
-        # Below an area that ended all nodes pass through, which a whole tree may not.
+        # Below an area that ends early there is nothing but padding, which counts as areas here.
         tuple(np.zeros_like(marks) for marks in cut(hierarchy.passes_through)),
     )
     return own, [cut(arrays) for arrays in per_level]

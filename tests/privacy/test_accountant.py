@@ -314,6 +314,10 @@ class TestTradeoff:
         assert np.all(slopes <= 0)
         assert all(earlier <= later + 1e-9 for earlier, later in pairwise(slopes))
 
+    def test_upper_bound_survives_underflow(self):
+        lower, upper = gaussian("1e-6").tradeoff_bounds(0.3)
+        assert 0 == lower < upper < 1e-300
+
     def test_is_its_own_inverse(self):
         accountant = gaussian(3, 4)
         assert accountant.tradeoff(accountant.tradeoff(0.01)) == pytest.approx(0.01, abs=1e-9)

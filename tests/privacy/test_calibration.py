@@ -2,12 +2,14 @@
 
 from fractions import Fraction
 
+import mpmath
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting import Accountant, calibrate, calibrate_gaussian, zcdp_epsilon
+from trellis.privacy.accounting.continuous import continuous_rho
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 RHO = Fraction("3.65")
@@ -121,3 +123,13 @@ def test_shares(share):
 def test_paths(paths):
     with pytest.raises(PrivacyError, match="at least one table"):
         calibrate(1, 1e-5, paths, "replace")
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 3.0, 200.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-10, 1e-100])
+def test_the_first_guess_solves_the_continuous_problem(epsilon, delta):
+    with mpmath.workdps(250):
+        mu = mpmath.sqrt(2 * mpmath.mpf(continuous_rho(epsilon, delta)))
+        first = mpmath.ncdf(-epsilon / mu + mu / 2)
+        found = first - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2)
+    assert float(mpmath.log(found / delta)) == pytest.approx(0, abs=1e-6)

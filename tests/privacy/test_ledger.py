@@ -329,7 +329,7 @@ def test_a_ledger_in_no_folder_is_not_read_as_an_empty_one(tmp_path):
     with pytest.raises(LedgerError, match="Check that its folder exists"):
         nowhere.entries("data")
     with pytest.raises(LedgerError, match="Check that its folder exists"):
-        nowhere.check("data", "run", gaussian(1), Terms())
+        check(nowhere, "run", gaussian(1))
 
 
 def test_keys_are_not_made_by_looking_for_them(ledger):

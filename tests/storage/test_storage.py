@@ -77,7 +77,7 @@ def test_digests_tell_trees_apart():
 @st.composite
 def plans(draw) -> Plan:
     tree = draw(hierarchies())
-    weight = st.fractions(Fraction(1, 10**6), 10**6)
+    weight = st.fractions(Fraction(1, 1000), 1000)
     plan = plan_for(
         tree,
         draw(st.integers(1, 3)),
@@ -194,7 +194,7 @@ def test_a_failing_disk_leaves_nothing_and_says_so_in_one_line(tmp_path):
 def test_a_folder_is_not_written_over(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "old.txt").write_text("old")
-    with pytest.raises(RunFolderError, match="could not be written"):
+    with pytest.raises(RunFolderError, match="finished by another process meanwhile"):
         fill(tmp_path / "x")
     assert names_in(tmp_path) == ["x"]
     assert names_in(tmp_path / "x") == ["old.txt"]

@@ -13,7 +13,9 @@ import yaml
 
 import trellis
 from trellis.errors import RunFolderError
+from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.verify import verify_run
+from trellis.verify.promises import _variance
 from trellis.workflow.demo import write_demo
 from trellis.workflow.progress import Silent
 from trellis.workflow.public_half import reestimate
@@ -252,11 +254,12 @@ def test_every_check_has_a_corruption(run):
     assert checks == {check for check, _ in CORRUPTIONS.values()} | {"hashes"}
 
 
-def test_variances_are_recomputed_independently(tmp_path):
-    from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-    from trellis.verify.promises import _variance
+LAWS = [DiscreteGaussian(s) for s in ("0.3", 19, 21, 10**6)] + [
+    DiscreteLaplace(b) for b in ("0.2", 50)
+]
 
-    gaussian = [DiscreteGaussian(sigma_squared) for sigma_squared in ("0.3", 19, 21, 10**6)]
-    for noise in [*gaussian, DiscreteLaplace("0.2"), DiscreteLaplace(50)]:
-        found = _variance({"law": noise.name, "parameter": str(noise.parameter)})
-        assert np.isclose(found, noise.variance, rtol=1e-9)
+
+@pytest.mark.parametrize("noise", LAWS, ids=str)
+def test_variances_are_recomputed_independently(noise):
+    found = _variance({"law": noise.name, "parameter": str(noise.parameter)})
+    assert np.isclose(found, noise.variance, rtol=1e-9)

@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """State the exact guarantee of a release, or of mechanisms given as options."""
     given = [*_parse("gaussian", "sigma2", gaussian), *_parse("laplace", "scale", laplace)]
-    if target is not None and (given or neighbours is not None):
+    if target is not None and (given or neighbours is not None or max_contribution != 1):
         raise PrivacyError("Name a spec, plan or run folder, or give mechanisms; not both.")
     if target is not None:
         accountant = _accountant_of(target)
@@ -107,9 +107,11 @@ def _accountant_of(target: Path) -> GuaranteeCurve:
 
 
 def _number(option: str, text: str) -> Fraction:
+    from trellis.workflow.config.values import to_fraction
+
     try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
+        return to_fraction(text)
+    except ValueError:
         raise PrivacyError(f"{option} {text!r} is not a number such as 1e-10.") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
@@ -53,10 +52,14 @@ def command(
 
 
 def _limit(text: str) -> Budget:
+    from trellis.workflow.config.values import to_fraction
+
     kind, _, value = text.partition("=")
+    if kind not in ("rho", "epsilon"):
+        raise PrivacyError(f"--set-limit {text!r} is not of the form rho=4 or epsilon=2.")
     try:
-        return Budget(**{kind: Fraction(value)})
-    except (TypeError, ValueError, ZeroDivisionError):
+        return Budget(**{kind: to_fraction(value)})
+    except ValueError:
         raise PrivacyError(f"--set-limit {text!r} is not of the form rho=4 or epsilon=2.") from None
 
 

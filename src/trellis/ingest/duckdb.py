@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from trellis.errors import InputError
+from trellis.errors import SourceError
 
 Source = Path | pa.Table
 """A file, or a frame that was handed over in Python."""
@@ -51,7 +52,7 @@ def as_table(frame: Any) -> pa.Table:
     try:
         return frame if isinstance(frame, pa.Table) else pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException):
-        raise InputError(
+        raise SourceError(
             f"A {type(frame).__name__} cannot be read as a table: pass an Arrow table, "
             "a Polars or a pandas frame."
         ) from None
@@ -70,30 +71,35 @@ class Reader:
     def __init__(
         self, db: duckdb.DuckDBPyConnection, source: Source, *, confidential: bool = False
     ) -> None:
-        self._db = db
+        self._db, self._confidential = db, confidential
         self.name = source.name if isinstance(source, Path) else "the frame"
         if isinstance(source, Path):
             self._view_file(source)
         else:
+            if len(set(source.column_names)) != len(source.column_names):
+                raise SourceError("The frame has two columns of one name. Rename one.")
             self.register(self.rows, source)
         with self._attempt():
             described = db.execute(f"DESCRIBE {self.rows}").fetchall()
         self.types = {str(row[0]): str(row[1]) for row in described}
-        # In a CSV file without a header the first record stands where the names should be.
-        self._hides_names = (
-            confidential and isinstance(source, Path) and source.suffix != ".parquet"
-        )
 
     def require(self, column: str) -> str:
         """A column as an SQL identifier; it must exist."""
         if column not in self.types:
-            hint = (
-                "its first line must name the columns"
-                if self._hides_names
-                else f"it has {', '.join(self.types)}"
-            )
-            raise InputError(f"{self.name} has no column {column!r}; {hint}.")
+            raise SourceError(f"{self.name} has no column {column!r}; {self._columns_near(column)}")
         return quoted(column)
+
+    def _columns_near(self, column: str) -> str:
+        """A hint, unless the source is confidential.
+
+        In a file without a header, or a frame that was read from one, the first record stands in
+        the place of the names.
+        """
+        if self._confidential:
+            return "its header must name the columns."
+        if near := get_close_matches(column, self.types, n=1):
+            return f"did you mean {near[0]!r}?"
+        return f"it has {', '.join(self.types)}."
 
     def holds(self, column: str, *types: str) -> bool:
         """Whether the type of a column matches one of these patterns completely."""
@@ -107,7 +113,7 @@ class Reader:
         """A column of codes as SQL text, codes of digits zero-padded to `width`."""
         identifier = self.require(column)
         if not self.holds(column, TEXT, WHOLE_NUMBERS):
-            raise InputError(
+            raise SourceError(
                 f"Column {column!r} of {self.name} holds {self.kind(column)} values; "
                 "codes are text or whole numbers."
             )
@@ -136,9 +142,9 @@ class Reader:
     def _view_file(self, path: Path) -> None:
         reader = next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
         if reader is None:
-            raise InputError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
+            raise SourceError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
         if not path.is_file():
-            raise InputError(f"There is no file {path}.")
+            raise SourceError(f"There is no file {path}.")
         place = escape(str(path)).replace("'", "''")  # the engine expands * ? [
         self.view(self.rows, f"SELECT * FROM {reader}('{place}', {_OPTIONS[reader]})")
 
@@ -146,8 +152,10 @@ class Reader:
     def _attempt(self) -> Iterator[None]:
         try:
             yield
-        except duckdb.Error:
-            raise InputError(
+        except (duckdb.Error, RuntimeError) as error:
+            if str(error) == "Query interrupted":  # what the engine makes of Ctrl-C
+                raise KeyboardInterrupt from None
+            raise SourceError(
                 f"{self.name} could not be read. Check that it is an undamaged "
                 "Parquet or CSV file with a header."
             ) from None

@@ -17,10 +17,14 @@ Root = tuple[str, str]
 
 
 def from_level_columns(
-    source: Source, columns: Sequence[str], root: Root | None = None
+    source: Source,
+    columns: Sequence[str],
+    root: Root | None = None,
+    *,
+    confidential: bool = False,
 ) -> Hierarchy:
     """One column of codes per level, root first; empty where a leaf has ended."""
-    with open_source(source) as reader:
+    with open_source(source, confidential=confidential) as reader:
         codes = [f"coalesce({reader.code(column)}, '')" for column in columns]
         return _build(list(columns), _sorted_columns(reader, codes), root)
 
@@ -31,10 +35,12 @@ def from_prefixes(
     prefixes: Mapping[str, int],
     width: int | None = None,
     root: Root | None = None,
+    *,
+    confidential: bool = False,
 ) -> Hierarchy:
     """Levels are prefixes of one code, such as 2, 5 and 11 characters of a geocode."""
     length = list(prefixes.values())[-1]
-    with open_source(source) as reader:
+    with open_source(source, confidential=confidential) as reader:
         code = reader.code(column, width)
         odd = reader.query(
             f"SELECT code FROM (SELECT {code} AS code FROM {reader.rows}) "
@@ -57,9 +63,11 @@ def from_parent_child(
     levels: Sequence[str] | None = None,
     width: int | None = None,
     root: Root | None = None,
+    *,
+    confidential: bool = False,
 ) -> Hierarchy:
     """One row per area with its parent; roots have no parent, or one that is not listed."""
-    with open_source(source) as reader:
+    with open_source(source, confidential=confidential) as reader:
         pairs = reader.query(
             f"SELECT {reader.code(child, width)} AS child, {reader.code(parent, width)} AS parent "
             f"FROM {reader.rows}"

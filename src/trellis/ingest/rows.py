@@ -22,6 +22,7 @@ JOINED = "joined"
 """The rows with the position of their leaf."""
 
 _REAL_NUMBERS = r"DOUBLE|FLOAT|DECIMAL\(.*\)"
+_TEXT_NUMBER = r"'\s*[+-]?[0-9]{1,300}(\.[0-9]{0,9})?\s*'"
 
 
 def join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
@@ -57,8 +58,12 @@ def check_type(reader: Reader, column: str) -> None:
 def check_column(reader: Reader, column: str, name: str, what: str = "counts") -> None:
     """Whole numbers of at least zero in every row."""
     number = f"TRY_CAST({name} AS DOUBLE)"
+    unreadable = f"{number} IS NULL OR NOT isfinite({number})"
+    if reader.holds(column, TEXT):
+        # As text, 1_000 or 0.99999999999999999999 would pass for a whole number when cast.
+        unreadable += f" OR NOT regexp_full_match({name}, {_TEXT_NUMBER})"
     for fault, words in (
-        (f"{number} IS NULL OR NOT isfinite({number})", "missing or unreadable"),
+        (unreadable, "missing or unreadable"),
         (f"{number} < 0", "negative"),
         (f"{number} <> floor({number})", "fractional"),
         (f"{number} > {MOST}", "impossibly large"),

@@ -59,4 +59,7 @@ class Protection:
             if self.within is None
             else (f", as long as they stay inside the same area of level {self.within!r}")
         )
-        return f"Protected is the content of {records}: any values against any others{where}."
+        number = "" if count == 1 else " The number of these records is not protected."
+        return (
+            f"Protected is the content of {records}: any values against any others{where}.{number}"
+        )

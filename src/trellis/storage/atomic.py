@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EEXIST, ENOTEMPTY
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,27 @@ def new_folder(path: Path, token: str | None = None) -> Iterator[Path]:
     """Fill a folder under a temporary name; `publish` it when the block ends without error."""
     partial = partial_folder(path, token or secrets.token_hex(8))
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        publish(partial, path)
+        with reporting_os_errors(path):
+            partial.mkdir(parents=True)
+            yield partial
+            publish(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def reporting_os_errors(path: Path) -> Iterator[None]:
+    """One line for a full disk, a missing permission, or another process that was faster."""
+    try:
+        yield
     except OSError as error:
+        if error.errno in (ENOTEMPTY, EEXIST):
+            raise RunFolderError(
+                f"{path} was finished by another process meanwhile. Run the same command again."
+            ) from None
         raise RunFolderError(
             f"{path} could not be written ({error.strerror or type(error).__name__})."
         ) from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def partial_folder(path: Path, token: str) -> Path:

@@ -44,7 +44,7 @@ def measure(
         if folder.is_measured:
             return folder
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy)
+        prepared = prepare(spec, hierarchy, data)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = with_expected_errors(prepared.plan, prepared.hierarchy)

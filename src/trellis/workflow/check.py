@@ -20,7 +20,7 @@ def check(
     new_edition: bool = False,
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
-    prepared = prepare(spec, hierarchy)
+    prepared = prepare(spec, hierarchy, data)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source, register)
     ledger = Ledger(spec.ledger_path)

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
-from trellis.errors import LedgerError, PrivacyError
+from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
 from trellis.ingest.group_sizes import (
@@ -37,7 +37,13 @@ from trellis.measure import measure_counts
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Ledger, Terms
-from trellis.storage.atomic import partial_folder, publish, remove_partials, sync_tree
+from trellis.storage.atomic import (
+    partial_folder,
+    publish,
+    remove_partials,
+    reporting_os_errors,
+    sync_tree,
+)
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import Prepared, resolve_source
@@ -57,28 +63,39 @@ def measure_into(
     """Bring a run folder to the state `measured`, spending at most once."""
     spec, plan = prepared.spec, prepared.plan
     ledger = Ledger(spec.ledger_path)
-    resumed = folder.is_started
-    identity = folder.identity() if resumed else RunIdentity.new(spec.public())
-    if recover_settled(folder, identity, ledger):
+    known = folder.identity() if folder.is_started else None
+    if known is not None and _was_settled(folder, known, ledger):
         return
 
     source = resolve_source(spec, spec.data.source, records, "data.source")
+    before = _state(source)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
     terms = terms_of(spec, new_edition)
-    ledger.check(spec.dataset, identity.run_id, plan.privacy, terms)
+    ledger.check(spec.dataset, "" if known is None else known.run_id, plan.privacy, terms)
+    identity = known or RunIdentity.new(spec.public(), ledger.id())
     print_ = fingerprint(source, ledger.key(spec.dataset))
+    if _state(source) != before:
+        raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
-    if not resumed:
+    if known is None:
         folder.start(identity, spec.public(), plan, prepared.hierarchy)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
-        if not resumed:
+        if known is None:
             shutil.rmtree(folder.path)
         raise
     with progress.stage("measure"):
         _draw(folder, prepared, counts, identity, ledger)
+
+
+def _state(source: Source) -> tuple[int, ...]:
+    """What changes when a file is written or replaced; a missing one is the reader's to report."""
+    if not isinstance(source, Path) or not source.is_file():
+        return ()
+    stat = source.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts:
@@ -99,6 +116,8 @@ def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> True
     assert listed is not None
     assert spec.sizes is not None
     place = resolve_source(spec, listed.source, register, "group_register.source")
+    if place is source:
+        raise SpecError("The register of groups is the frame of the records: pass a public one.")
     sizes = Sizes(spec.sizes.cap, spec.sizes.top_code)
     if data.group is not None:
         assert listed.group is not None
@@ -127,10 +146,15 @@ def fingerprint(source: Source, key: bytes) -> str:
     return fingerprint_stream(sink, key)
 
 
-def recover_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bool:
+def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bool:
     """Finish what a crash between `settle` and `publish` left; True if measured now."""
     if folder.is_measured:
         return True
+    if not ledger.is_named(identity.ledger_id):
+        raise LedgerError(
+            f"The run in {folder.path} was begun with another ledger. Name that one in the spec, "
+            "or start in a new run folder."
+        )
     entry = ledger.entry(identity.run_id)
     if entry is None or entry.token is None or not entry.is_settled:
         return False
@@ -155,9 +179,10 @@ def _draw(
     partial = partial_folder(folder.measurements, claim.token)
     try:
         measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())
-        write_measurements(partial, measured)
-        sync_tree(partial)
-        digest = folder_digest(partial)
+        with reporting_os_errors(folder.measurements):
+            write_measurements(partial, measured)
+            sync_tree(partial)
+            digest = folder_digest(partial)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -166,7 +191,8 @@ def _draw(
     except LedgerError:  # an interrupt here may come after the entry was made: keep the files then
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    publish(partial, folder.measurements)
+    with reporting_os_errors(folder.measurements):
+        publish(partial, folder.measurements)
 
 
 def folder_digest(folder: Path) -> str:

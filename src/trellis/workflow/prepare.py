@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trellis.errors import SpecError
+from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.hierarchy import Hierarchy
@@ -17,6 +17,7 @@ from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.spec import HierarchySpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class Prepared:
     plan: Plan
 
 
-def prepare(spec: Spec, areas: Any = None) -> Prepared:
-    """Read the hierarchy (from `areas`, if a frame is given) and make the plan."""
-    hierarchy = read_hierarchy(spec, areas)
+def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
+    """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
+    hierarchy = read_hierarchy(spec, areas, records)
     make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
     return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
 
@@ -74,17 +75,36 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
     return plan_group_sizes(request, hierarchy, hierarchy_digest(hierarchy))
 
 
-def read_hierarchy(spec: Spec, areas: Any = None) -> Hierarchy:
-    layout = spec.hierarchy
-    source = resolve_source(spec, layout.file, areas, "hierarchy.source")
+def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:
+    """The tree of areas. If it comes with the records, errors quote nothing of what was read."""
+    source = resolve_source(spec, spec.hierarchy.file, areas, "hierarchy.source")
+    same_file = areas is None and records is None and spec.areas_come_with_records
+    if not same_file and (areas is None or areas is not records):
+        return _read_layout(spec.hierarchy, source, confidential=False)
+    spec.require_public_areas()
+    try:
+        return _read_layout(spec.hierarchy, source, confidential=True)
+    except SourceError:
+        raise
+    except (InputError, StructureError):
+        raise InputError(
+            "The hierarchy is not well formed. Its source also holds the records, so nothing of "
+            "it is shown: put the list of areas into a public file of its own to see what is wrong."
+        ) from None
+
+
+def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -> Hierarchy:
     root = next(iter(layout.root.items())) if layout.root else None
     if layout.prefixes is not None:
         assert layout.code is not None
+        column, width = layout.code.column, layout.code.width
         return hierarchies.from_prefixes(
-            source, layout.code.column, layout.prefixes, layout.code.width, root
+            source, column, layout.prefixes, width, root, confidential=confidential
         )
     if layout.columns is not None:
-        return hierarchies.from_level_columns(source, layout.columns, root)
+        return hierarchies.from_level_columns(
+            source, layout.columns, root, confidential=confidential
+        )
     assert layout.parent_child is not None
     return hierarchies.from_parent_child(
         source,
@@ -93,6 +113,7 @@ def read_hierarchy(spec: Spec, areas: Any = None) -> Hierarchy:
         layout.levels,
         layout.parent_child.width,
         root,
+        confidential=confidential,
     )
 
 

@@ -33,14 +33,20 @@ class RunIdentity:
     """Which run this is. The seed breaks ties of rounding; it is public and made no noise."""
 
     run_id: str
+    ledger_id: str
     tie_seed: int
     spec_sha256: str
     csv: bool | None
 
     @classmethod
-    def new(cls, public_spec: Mapping[str, Any]) -> Self:
-        csv = public_spec.get("output", {}).get("csv")
-        return cls(secrets.token_hex(16), secrets.randbits(63), spec_hash(public_spec), csv)
+    def new(cls, public_spec: Mapping[str, Any], ledger_id: str) -> Self:
+        return cls(
+            run_id=secrets.token_hex(16),
+            ledger_id=ledger_id,
+            tie_seed=secrets.randbits(63),
+            spec_sha256=spec_hash(public_spec),
+            csv=public_spec.get("output", {}).get("csv"),
+        )
 
 
 def spec_hash(public_spec: Mapping[str, Any]) -> str:

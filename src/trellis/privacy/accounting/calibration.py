@@ -5,11 +5,12 @@ noise) is `noise` / share. One number remains to be found: the least `noise`, a 
 digits, whose exact delta at epsilon is at most delta. The losses lie on the lattice of the shares
 whatever `noise` is: shares with a small common denominator keep the accountant exact and fast.
 
-The search starts from what the tight zCDP bound asks for, which always suffices, and goes down.
-More Gaussian noise need not mean a smaller delta: with few coordinates delta(sigma^2) has teeth,
-where a loss passes epsilon. There the way down is walked in small steps until delta is a thousand
-times too large, and the lowest value that held is refined; otherwise the range is halved. More
-Laplace noise is always better: it is less noise plus an independent variable. Whatever the search
+What the tight zCDP bound asks for always suffices. More Gaussian noise need not mean a smaller
+delta: with few coordinates and little noise, delta(sigma^2) has teeth, where a loss passes epsilon.
+There the way down from the zCDP bound is walked in small steps until delta is a thousand times too
+large, and the lowest value that held is refined. Otherwise delta is smooth and close to that of
+continuous noise, which is solved first and corrected in a few steps. More Laplace noise is always
+better (it is less noise plus an independent variable), and its range is halved. Whatever the search
 assumes, a value is returned only after its own certified delta was seen to hold.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from math import ceil, exp, floor, inf, log10, sqrt
+from math import ceil, exp, floor, inf, log, log10, sqrt
 from numbers import Rational, Real
 from reprlib import repr as short_repr
 
@@ -29,6 +30,7 @@ import numpy as np
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting.accountant import all_certified, moved, relation
 from trellis.privacy.accounting.composition import Coordinates, whole
+from trellis.privacy.accounting.continuous import continuous_rho
 from trellis.privacy.accounting.privacy_curve import Number, WorstCase
 from trellis.privacy.accounting.rounding import float_below
 from trellis.privacy.accounting.zcdp import tight_zcdp_epsilons, zcdp_epsilon
@@ -43,6 +45,7 @@ Case = tuple[tuple[Fraction, int], ...]
 
 _FEW = 8  # coordinates up to which delta(sigma^2) is taken to have teeth; seen up to 6
 _TOOTH = Fraction(101, 100)  # ratio of neighbouring values in the scan for them
+_FINE = Fraction(1, 100)  # losses closer together than this make no teeth worth a scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +149,11 @@ class _Family:
         # rho falls with the noise parameter, or with its square.
         return ratio if self.kind is DiscreteGaussian else sqrt(ratio)
 
-    @property
-    def few_coordinates(self) -> bool:
+    def has_teeth(self, noise: Fraction) -> bool:
+        """Few coordinates, whose losses lie far apart."""
         fewest = min(sum(n for _, n in case) for case in self.cases)
-        return self.kind is DiscreteGaussian and fewest <= _FEW
+        widest = max(share for case in self.cases for share, _ in case) * self.records / noise
+        return fewest <= _FEW and widest > _FINE
 
 
 def _least_noise(
@@ -160,12 +164,16 @@ def _least_noise(
     def delta_at(noise: Fraction) -> float:
         return family.at(noise, active, assume_worst=True).delta(epsilon)
 
-    few = family.few_coordinates
-    hopeless = min(1000 * delta, (1 + delta) / 2) if few else delta
     high, low = _enough_noise(family, epsilon, delta, digits), None
+    gaussian = family.kind is DiscreteGaussian
+    teeth = gaussian and family.has_teeth(high)
+    if gaussian and not teeth:
+        close = Fraction(family.noise_for(continuous_rho(float(epsilon), float(delta))))
+        return _least_nearby(delta_at, delta, close, high, digits)
+    hopeless = min(1000 * delta, (1 + delta) / 2) if teeth else delta
     noise, found = high, delta
     while low is None or found <= hopeless:
-        noise = _decimal(noise / (_TOOTH if few else 2), digits, floor)
+        noise = _decimal(noise / (_TOOTH if teeth else 2), digits, floor)
         found = delta_at(noise)
         if found <= delta:
             high, low = noise, None
@@ -174,6 +182,48 @@ def _least_noise(
     while low < (middle := _decimal((low + high) / 2, digits, floor)) < high:
         low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
     return high
+
+
+def _least_nearby(
+    delta_at: Callable[[Fraction], float],
+    delta: Fraction,
+    close: Fraction,
+    enough: Fraction,
+    digits: int,
+) -> Fraction:
+    """The least decimal near `close` that holds, where delta falls smoothly; `enough` holds."""
+    found: dict[Fraction, float] = {}
+
+    def holds(noise: Fraction) -> bool:
+        found[noise] = delta_at(noise)
+        return found[noise] <= delta
+
+    step = Fraction(1, 10 ** (digits - 1))
+    high = min(_decimal(close, digits, ceil), enough)
+    if holds(high):
+        while holds(low := _decimal(high * (1 - step), digits, floor)):
+            high, step = low, min(10 * step, Fraction(1, 2))
+    else:
+        low, high = high, min(_decimal(high * (1 + step), digits, ceil), enough)
+        while not holds(high):
+            step = min(10 * step, Fraction(1, 2))
+            low, high = high, min(_decimal(high * (1 + step), digits, ceil), enough)
+    while True:
+        part = _crossing(found[low], found[high], float(delta))
+        middle = _decimal(low + (high - low) * Fraction(part), digits, ceil)
+        if middle >= high:
+            middle = _decimal((low + high) / 2, digits, floor)
+        if not low < middle < high:
+            return high
+        low, high = (low, middle) if holds(middle) else (middle, high)
+
+
+def _crossing(delta_low: float, delta_high: float, delta: float) -> float:
+    """Where, from 0 to 1, log delta passes its target; kept away from the ends."""
+    if not 0 < delta_high < delta_low:
+        return 0.5
+    part = log(delta_low / delta) / log(delta_low / delta_high)
+    return min(max(part, 0.1), 0.9)
 
 
 def _enough_noise(family: _Family, epsilon: Fraction, delta: Fraction, digits: int) -> Fraction:

@@ -42,7 +42,8 @@ _NOTES = {
     "zero-concentrated DP and there is no lower bound.",
 }
 _NOTE_CONTRIBUTIONS = (
-    "That several records do their worst in one cell could not be certified for so little noise; "
+    "That several records do their worst in one cell was not certified, for so little noise or so "
+    "many records; "
     "the upper bound comes from zero-concentrated DP."
 )
 

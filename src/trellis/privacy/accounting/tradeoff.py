@@ -48,7 +48,7 @@ def tradeoff_bounds(
         # Beyond the middle point a concave function stays below the line through two points.
         rise = np.maximum(np.exp(spacing) * (high - left[0]), high - right[0])
         upper = np.where(enclosed, np.minimum(upper, high + rise * (1 + 8 * UNIT)), upper)
-    return np.maximum(low, 0.0), np.maximum(upper, 0.0)
+    return np.maximum(low, 0.0), np.maximum(upper, np.finfo(float).tiny)
 
 
 def _maximiser(

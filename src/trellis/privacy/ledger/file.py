@@ -7,8 +7,9 @@ Order of events, each a transaction that is on disk before the next begins:
     settle   the measurements are complete on disk; their digest is entered, the claim is closed
 
 A charge is drawn on once. A run that dies before `settle` may claim again, after destroying what
-was half written; a run that has settled never draws again, so copying or emptying a run folder
-yields no second set of noise for one charge.
+was half written; a run that has settled never draws again, and a run goes on only with the ledger
+that it began with. So copying or emptying a run folder yields no second set of noise for a charge.
+Files that a run has not yet published are not for reading; no program can enforce that.
 
 The file holds a secret key per data set for the fingerprint of its records. Keep it as
 confidential as the records; nothing in it is needed to use a release.
@@ -32,6 +33,7 @@ from trellis.privacy.ledger.entries import Claim, Entry, guarantee_from_json, gu
 from trellis.privacy.ledger.rules import Terms, check_cost
 
 _TABLES = """
+CREATE TABLE IF NOT EXISTS ledger (id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS dataset (
     name TEXT PRIMARY KEY, key BLOB NOT NULL, limit_json TEXT);
 CREATE TABLE IF NOT EXISTS edition (
@@ -65,6 +67,18 @@ class Ledger:
     def datasets(self) -> list[str]:
         with self._reading() as db:
             return [name for (name,) in db.execute("SELECT name FROM dataset ORDER BY name")]
+
+    def id(self) -> str:
+        """A random name for this ledger, kept by the runs it pays for; made on first use."""
+        with self._writing() as db:
+            if (known := _id(db)) is None:
+                known = secrets.token_hex(16)
+                db.execute("INSERT INTO ledger VALUES (?)", (known,))
+            return known
+
+    def is_named(self, name: str) -> bool:
+        with self._reading() as db:
+            return _id(db) == name
 
     def key(self, dataset: str) -> bytes:
         """The secret key for fingerprints of this data set; made on first use."""
@@ -275,6 +289,11 @@ def _write_limit(db: sqlite3.Connection, dataset: str, limit: Budget) -> None:
     named = {"rho": limit.rho, "epsilon": limit.epsilon}
     text = json.dumps({name: str(value) for name, value in named.items() if value is not None})
     db.execute("UPDATE dataset SET limit_json = ? WHERE name = ?", (text, dataset))
+
+
+def _id(db: sqlite3.Connection) -> str | None:
+    row = db.execute("SELECT id FROM ledger").fetchone()
+    return None if row is None else row[0]
 
 
 def _key(db: sqlite3.Connection, dataset: str) -> bytes | None:

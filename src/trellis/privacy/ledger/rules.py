@@ -100,7 +100,8 @@ def _check_limit(dataset: str, before: list[Guarantee], new: Guarantee, limit: B
         left = max(allowed - used, Fraction(0))
         raise BudgetExceeded(
             f"This release costs {kind} = {cost}, but data set {dataset!r} has only {left} of its "
-            f"limit {allowed} left. Lower the budget, or raise the limit."
+            f"limit {allowed} left, all counted for neighbours {new.protection.neighbours}. "
+            "Lower the budget, or raise the limit."
         )
 
 

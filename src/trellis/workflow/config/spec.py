@@ -17,7 +17,7 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
-from trellis.workflow.config.values import Exact, Name, SharesField
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -36,7 +36,7 @@ class _Model(BaseModel):
 class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
-    source: str | None = None
+    source: PathText | None = None
     area: str | None = None
     cells: dict[Name, str] | None = None
     count: str | None = None
@@ -63,7 +63,7 @@ class DataSpec(_Model):
 class RegisterSpec(_Model):
     """The public register: groups and their areas, or the number of groups by area."""
 
-    source: str | None = None
+    source: PathText | None = None
     area: str
     group: str | None = None
     groups: str | None = None
@@ -94,7 +94,7 @@ class CodeSpec(_Model):
 class ParentChildSpec(_Model):
     """A file with one row per area and its parent."""
 
-    source: str | None = None
+    source: PathText | None = None
     child: str = "child"
     parent: str = "parent"
     width: int | None = Field(default=None, ge=1, le=200)
@@ -103,7 +103,7 @@ class ParentChildSpec(_Model):
 class HierarchySpec(_Model):
     """The public tree of areas, in one of three layouts."""
 
-    source: str | None = None
+    source: PathText | None = None
     public: bool = False
     code: CodeSpec | None = None
     prefixes: dict[Name, int] | None = None
@@ -242,9 +242,9 @@ class OutputSpec(_Model):
 class LedgerSpec(_Model):
     """Where spending is recorded, and how much is allowed in all."""
 
-    path: str = "ledger.sqlite"
+    path: PathText = "ledger.sqlite"
     limit: LimitSpec | None = None
-    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000)]] = {}
+    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
 
 class Spec(_Model):
@@ -292,15 +292,22 @@ class Spec(_Model):
             raise SpecError(one_line(error, cls)) from None
         spec._folder = Path(folder)
         check_kind(spec.kind, spec)
-        spec._check_areas_are_public()
+        if spec.areas_come_with_records:
+            spec.require_public_areas()
         spec._check_register_is_public()
         return spec
 
-    def _check_areas_are_public(self) -> None:
+    @property
+    def areas_come_with_records(self) -> bool:
+        """Whether one file holds the confidential records and the public list of areas."""
         records, areas = self.data.source, self.hierarchy.file
-        if records is None or areas is None or self.hierarchy.public:
-            return
-        if self.resolve(records).resolve() == self.resolve(areas).resolve():
+        if records is None or areas is None:
+            return False
+        return self.resolve(records).resolve() == self.resolve(areas).resolve()
+
+    def require_public_areas(self) -> None:
+        """Areas that come with the records must be declared public."""
+        if not self.hierarchy.public:
             raise SpecError(
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."

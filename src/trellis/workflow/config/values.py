@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, InstanceOf, PlainSerializer, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, InstanceOf, PlainSerializer, StringConstraints
 
 from trellis.planning.budget.shares import Shares
 
@@ -41,6 +41,16 @@ Exact = Annotated[Fraction, BeforeValidator(to_fraction), PlainSerializer(str, r
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")]
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
+
+
+def _check_path(text: str) -> str:
+    if not text or not text.isprintable():
+        raise ValueError("a path of printable characters is needed")
+    return text
+
+
+PathText = Annotated[str, AfterValidator(_check_path)]
+"""A path as people write it."""
 
 
 def to_shares(value: Any) -> Shares:
