@@ -249,7 +249,8 @@ California and Massachusetts, census of 2000; means of {HOUSEHOLD_DRAWS} draws.
 ## Runtime
 
 CPU seconds, of all threads together, on the census-like data, input checks included. The paper's
-cost tables are compiled with Numba; for ε below 1 they were timed on some of the sizes and the time multiplied.
+cost tables are compiled with Numba; for ε below 1 they were timed on some of the sizes and the time
+multiplied.
 
 ![CPU seconds against epsilon](group-sizes.svg)
 

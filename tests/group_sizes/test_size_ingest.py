@@ -17,7 +17,7 @@ from size_worlds import (
     UNITS,
     spec_in,
 )
-from trellis.errors import InputError
+from trellis.errors import InputError, SpecError
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.prepare import prepare
 
@@ -153,6 +153,12 @@ def test_bad_numbers_of_groups_are_refused(tmp_path, case):
     towns, homes, message = BAD_NUMBERS[case]
     with pytest.raises(InputError, match=message):
         read(tmp_path, TABLE, pa.table({"town": towns, "homes": homes}), **TABLE_FORM)
+
+
+def test_the_frame_of_the_records_is_no_register(tmp_path):
+    records = pa.table({"home": ["h1"], "town": ["a1"]})
+    with pytest.raises(SpecError, match="is the frame of the records"):
+        read(tmp_path, records, records)
 
 
 def test_codes_are_padded_in_the_register_too(tmp_path):

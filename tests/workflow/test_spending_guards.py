@@ -49,8 +49,8 @@ def test_a_ledger_may_be_moved(world):
 def test_records_that_change_while_they_are_read_are_refused(world, monkeypatch):
     tabulate = confidential_half.read_counts
 
-    def changing(prepared, source):
-        counts = tabulate(prepared, source)
+    def changing(prepared, source, register):
+        counts = tabulate(prepared, source, register)
         source.write_bytes(source.read_bytes())  # the same bytes: only the time tells
         return counts
 

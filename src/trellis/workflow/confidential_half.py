@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
-from trellis.errors import InputError, LedgerError, PrivacyError
+from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
 from trellis.ingest.group_sizes import (
@@ -116,6 +116,8 @@ def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> True
     assert listed is not None
     assert spec.sizes is not None
     place = resolve_source(spec, listed.source, register, "group_register.source")
+    if place is source:
+        raise SpecError("The register of groups is the frame of the records: pass a public one.")
     sizes = Sizes(spec.sizes.cap, spec.sizes.top_code)
     if data.group is not None:
         assert listed.group is not None

@@ -33,7 +33,7 @@ _FORMS = {
 def check_kind(kind: str, spec: BaseModel) -> None:
     """Refuse keys of another kind, and name what is missing."""
     for key in _FOREIGN[kind]:
-        if _is_set(spec, key):
+        if _is_set(spec, key) and not _is_default(spec, key):
             raise SpecError(f"{key} is no key of kind: {kind}. Take it out, or change the kind.")
     for key, hint in _MISSING[kind].items():
         if not _is_set(spec, key):
@@ -81,6 +81,14 @@ def _is_set(spec: BaseModel, path: str) -> bool:
             return False
         spec = value
     return key in spec.model_fields_set and getattr(spec, key) is not None
+
+
+def _is_default(spec: BaseModel, path: str) -> bool:
+    """A default that is written out, as a copy of a spec has it, says nothing."""
+    *sections, key = path.split(".")
+    for section in sections:
+        spec = getattr(spec, section)
+    return getattr(spec, key) == type(spec).model_fields[key].default
 
 
 def _value(spec: BaseModel, path: str) -> object:
