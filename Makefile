@@ -14,7 +14,7 @@ demo: $(STAMPS)/base
 	$(BIN)/trellis demo
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
