@@ -6,11 +6,13 @@ import shutil
 import pytest
 
 import trellis
-from trellis.errors import InputError, LedgerError, RunFolderError
+from trellis.errors import InputError, LedgerError, RunFolderError, SpecError
 from trellis.privacy.ledger import Ledger
 from trellis.storage import atomic
 from trellis.workflow import api, confidential_half
 from trellis.workflow.demo import write_demo
+from trellis.workflow.progress import Silent
+from trellis.workflow.public_half import reestimate
 from trellis.workflow.run_folder import RunFolder
 
 
@@ -83,3 +85,12 @@ def test_a_stage_that_another_process_finished_is_said_to_be(world, tmp_path):
     ):
         (partial / "file").touch()
     assert RunFolder(target).path.exists()
+
+
+def test_a_method_that_does_not_fit_leaves_no_folder(world, tmp_path):
+    content = spec_of(world).model_dump(mode="json", exclude_none=True)
+    content["privacy"]["shares"] = {"county": "1/2", "block": "1/2"}
+    measured = api.measure(trellis.Spec.parse(content, world))
+    with pytest.raises(SpecError, match="topdown works on measured levels only"):
+        reestimate(measured, "topdown", tmp_path / "other", Silent())
+    assert not (tmp_path / "other").exists()

@@ -140,8 +140,9 @@ def fingerprint(source: Source, key: bytes) -> str:
     if isinstance(source, Path):
         return fingerprint_file(source, key)
     sink = BytesIO()
-    with pa.ipc.new_stream(sink, source.schema) as writer:
-        writer.write_table(source.combine_chunks())
+    table = source.replace_schema_metadata(None).combine_chunks()  # metadata changes with pandas
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
     sink.seek(0)
     return fingerprint_stream(sink, key)
 

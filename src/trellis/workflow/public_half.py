@@ -15,7 +15,7 @@ from time import perf_counter
 import pyarrow as pa
 import yaml
 
-from trellis.errors import RunFolderError
+from trellis.errors import RunFolderError, TrellisError
 from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
 from trellis.evaluate.report import report_page
@@ -122,9 +122,13 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
     target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy)
-    with new_folder(target.measurements) as partial:
-        shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
-    return finish(target, progress)
+    try:
+        with new_folder(target.measurements) as partial:
+            shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
+        return finish(target, progress)
+    except TrellisError:  # such as a method that does not fit what was measured
+        shutil.rmtree(target.path)
+        raise
 
 
 def _write_release(folder: RunFolder, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
