@@ -117,23 +117,25 @@ class PrivacyCurve(ABC):
     def epsilon_curve(self, deltas: ArrayLike) -> Bounds:
         """Lower and upper bounds of epsilon at each delta in (0, 1)."""
         at = _checked_deltas(deltas)
-        lower, upper = np.zeros_like(at), np.zeros_like(at)
-        for case in self.cases:
-            simple = simple_epsilons(case, at)
-            if np.any(simple > lower):
-                low, high = curve_of(case).epsilon_bounds(at)
-                lower = np.maximum(lower, low)
-                upper = np.maximum(upper, np.minimum(high, simple) if self.certified else simple)
-        return lower, upper
+        return self._worst(at, simple_epsilons, lambda curve: curve.epsilon_bounds(at))
 
     def delta_curve(self, epsilons: ArrayLike) -> Bounds:
         """Lower and upper bounds of delta at each epsilon >= 0."""
         at = _checked_epsilons(epsilons)
+        return self._worst(at, simple_deltas, lambda curve: curve.delta_bounds(at))
+
+    def _worst(
+        self,
+        at: FloatArray,
+        simple_bound: Callable[[Composition, FloatArray], FloatArray],
+        bounds: Callable[[Curve], Bounds],
+    ) -> Bounds:
+        """The pointwise worst case; one that a simple bound settles needs no curve."""
         lower, upper = np.zeros_like(at), np.zeros_like(at)
         for case in self.cases:
-            simple = simple_deltas(case, at)
+            simple = simple_bound(case, at)
             if np.any(simple > lower):
-                low, high = curve_of(case).delta_bounds(at)
+                low, high = bounds(curve_of(case))
                 lower = np.maximum(lower, low)
                 upper = np.maximum(upper, np.minimum(high, simple) if self.certified else simple)
         return lower, upper
