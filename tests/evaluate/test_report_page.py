@@ -52,7 +52,7 @@ def run_of(folder: Path, codes=("a1", "a2", "b1"), cells=None, **changes) -> Pub
     people = {"town": list(codes), "people": [50 + 10 * i for i in range(len(codes))]}
     if cells:
         changes |= {"data__count": REMOVE, "data__cells": {name: name for name in cells}}
-        people |= {name: people["people"] for name in cells}
+        people |= dict.fromkeys(cells, people["people"])
     areas = {"nation": ["r"] * len(codes), "state": ["<a>", "<a>", *["b"] * (len(codes) - 2)]}
     spec = trellis.Spec.parse(changed(SPEC, **changes), folder)
     areas_table = pa.table(areas | {"town": list(codes)})
@@ -62,7 +62,9 @@ def run_of(folder: Path, codes=("a1", "a2", "b1"), cells=None, **changes) -> Pub
 
 def public_run(path: Path) -> PublicRun:
     folder = RunFolder(path)
-    return PublicRun(path, folder.plan(), folder.hierarchy(), folder.identity().run_id, "2026-01-31")
+    return PublicRun(
+        path, folder.plan(), folder.hierarchy(), folder.identity().run_id, "2026-01-31"
+    )
 
 
 class Checker(HTMLParser):

@@ -34,9 +34,7 @@ def margins_by_size(run: PublicRun) -> str:
     )
 
 
-def typical_margins(
-    count: NDArray, margin: NDArray[np.float64]
-) -> tuple[list[float], list[float]]:
+def typical_margins(count: NDArray, margin: NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Median count and median margin in percent, by size class; exact counts are left out."""
     used = (count >= 1) & (margin > 0)
     count, margin = count[used].astype(np.float64), margin[used]

@@ -23,10 +23,12 @@ SCRIPT = resource("area_tree.js")
 
 _CONTROLS = """<div class="controls screen">
 <label>Show <select id="measure"></select></label>
-<label>Find an area <input id="find" type="search" autocomplete="off" placeholder="its code"></label>
+<label>Find an area
+<input id="find" type="search" autocomplete="off" placeholder="its code"></label>
 </div>
 <ol id="found"></ol>
-<div class="wide"><table id="tree"><thead><tr><th scope="col">area</th><th scope="col">published</th>
+<div class="wide"><table id="tree"><thead><tr><th scope="col">area</th>
+<th scope="col">published</th>
 <th scope="col">interval</th><th scope="col" class="bar">beside its neighbours</th></tr></thead>
 <tbody></tbody></table></div>"""
 
@@ -70,7 +72,9 @@ def _how_to_use(run: PublicRun) -> str:
     if n_cells > 1:
         text += " An interval belongs to a single cell; sums of cells are shown without."
     if n_cells > MOST_CELLS:
-        text += f" The first {MOST_CELLS} of {n_cells:,} cells can be chosen; all are in the tables."
+        text += (
+            f" The first {MOST_CELLS} of {n_cells:,} cells can be chosen; all are in the tables."
+        )
     return text
 
 
@@ -145,4 +149,3 @@ def _others(run: PublicRun, levels: tuple[str, ...]) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:g} %"
-

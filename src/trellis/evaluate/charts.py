@@ -159,8 +159,9 @@ def _short(name: str) -> str:
 
 def _svg(title: str, parts: Sequence[str], height: float = HEIGHT) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" class="chart" role="img" '
-        f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
+        f'class="chart" role="img" aria-label="{escape(title)}" '
+        'font-family="sans-serif" font-size="12">'
         '<rect width="100%" height="100%" fill="#fff"/>'
         + _text(WIDTH / 2, 16, title, "middle", "bold")
         + "".join(parts)

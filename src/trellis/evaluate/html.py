@@ -14,15 +14,21 @@ from urllib.parse import quote
 
 def resource(name: str) -> str:
     """A style sheet or script that lies beside this file."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return files("trellis.evaluate").joinpath(name).read_text(encoding="utf-8")
 
 
 def page(title: str, body: Iterable[str], script: str = "", banner: str = "") -> str:
-    """One self-contained document.
+    """One self-contained document; a banner stands on every printed page.
 
     The policy lets nothing be loaded, and no script run but ours: should a code of an area ever
     slip through the escaping, a browser would still not carry it out.
     """
+    content = "\n".join(body)
+    if banner:
+        content = (
+            f'<div class="marked"><div class="mark"><p class="banner">{escape(banner)}</p></div>'
+            f'<div class="content">{content}</div></div>'
+        )
     allowed = b64encode(sha256(script.encode()).digest()).decode()
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
@@ -33,8 +39,7 @@ def page(title: str, body: Iterable[str], script: str = "", banner: str = "") ->
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{resource('page.css')}</style></head><body>\n"
-        + (f'<p class="banner">{escape(banner)}</p>\n' if banner else "")
-        + "\n".join(body)
+        + content
         + (f"\n<script>{script}</script>" if script else "")
         + "\n</body></html>\n"
     )
@@ -63,7 +68,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<div class="wide"><table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
+    head_row = f"<thead><tr>{names}</tr></thead>"
+    return f'<div class="wide"><table>{head_row}<tbody>{body}</tbody></table></div>'
 
 
 def number(value: float) -> str:

@@ -63,9 +63,9 @@ def _in_plain_words(run: PublicRun) -> str:
         else f"another record of any one {unit}"
     )
     return (
-        f"In plain words: with {otherwise}, this release would have looked much the same. Whatever "
-        f"is read out of it about any single {unit} is limited, by anyone, with any other data, now "
-        "and later. What it says about many is kept."
+        f"In plain words: with {otherwise}, this release would have looked much the same. What can "
+        f"be learned from it about any single {unit} is limited, whoever looks, whatever else they "
+        "know, now and later."
     )
 
 
@@ -147,13 +147,10 @@ def how_to_read_a_margin(run: PublicRun) -> str:
         paragraph(_example(run, confidence)),
         bullets(
             [
-                f"The interval is made so that {confidence} of 100 such intervals contain the true "
-                "count. Some miss it, and nobody can tell which.",
-                "The published count need not lie in the middle: it is whole, never negative, and "
-                "adds up with its neighbours. The interval lies around the unbiased estimate.",
+                f"Of 100 such intervals about {confidence} contain the true count. Some miss it.",
+                "The published count need not lie in the middle: it is made to add up.",
                 "Two areas whose intervals overlap may be equally large.",
-                "Do not add up ends of intervals. For a sum of areas use the published area that "
-                "holds them all; its interval is narrower.",
+                "Do not add up ends of intervals; take the interval of the area that holds them.",
                 "The margin speaks of the noise that protects people, and of no other error.",
             ]
         ),
@@ -171,8 +168,8 @@ def _example(run: PublicRun, confidence: str) -> str:
             if lower < upper:
                 return (
                     f"For example, {name} {areas[0]} ({measure.name}): published {number(value)}, "
-                    f"interval {number(lower)} to {number(upper)}. With {confidence} % confidence the true "
-                    "number lies in it."
+                    f"interval {number(lower)} to {number(upper)}. With {confidence} % confidence "
+                    "the true number lies in it."
                 )
     return "Numbers of this release are exact."
 

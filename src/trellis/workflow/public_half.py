@@ -121,7 +121,9 @@ def remake_report(folder: RunFolder) -> Path:
     try:
         date = str(listed["created"])[: len("2000-01-01")]
         page = report_page(PublicRun(folder.path, plan, folder.hierarchy(), run_id, date))
-        listed["sha256"][path.relative_to(folder.path).as_posix()] = sha256(page.encode()).hexdigest()
+        listed["sha256"][path.relative_to(folder.path).as_posix()] = sha256(
+            page.encode()
+        ).hexdigest()
     except (KeyError, TypeError):
         raise RunFolderError(f"{folder.manifest} is damaged.") from None
     write_text(path, page)
