@@ -19,8 +19,9 @@ from trellis.errors import InputError, RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import TOTAL, Plan
+from trellis.storage.codes import codes_from_arrow
 from trellis.storage.measurements import measurement_file
-from trellis.storage.parquet import codes_from_arrow, read_table
+from trellis.storage.parquet import read_table
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
