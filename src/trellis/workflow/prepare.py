@@ -8,6 +8,7 @@ from typing import Any
 
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
+from trellis.ingest.adbc import read_sql
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
@@ -17,6 +18,7 @@ from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.sources import SqlSource
 from trellis.workflow.config.spec import HierarchySpec
 
 
@@ -105,6 +107,8 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         return hierarchies.from_level_columns(
             source, layout.columns, root, confidential=confidential
         )
+    if layout.hrc is not None:
+        return hierarchies.from_hrc(source, layout.hrc.lead, layout.levels, root)
     assert layout.parent_child is not None
     return hierarchies.from_parent_child(
         source,
@@ -117,11 +121,13 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
     )
 
 
-def resolve_source(spec: Spec, named: str | None, frame: Any, key: str) -> Source:
-    """The frame if one is given, else the file that the spec names."""
+def resolve_source(spec: Spec, named: str | SqlSource | None, frame: Any, key: str) -> Source:
+    """The frame if one is given, else the file or the rows of the database that the spec names."""
     if frame is not None:
         return as_table(frame)
     if named is None:
-        raise SpecError(f"{key} is missing: name a file, or pass a frame in Python.")
+        raise SpecError(f"{key} is missing: name a file or a database, or pass a frame in Python.")
+    if isinstance(named, SqlSource):
+        return read_sql(named.address(spec.resolve), named.table, named.query, named.name)
     path: Path = spec.resolve(named)
     return path
