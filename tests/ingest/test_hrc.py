@@ -27,9 +27,15 @@ def test_lines_become_paths(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [
-    REGIONS.replace("\n", "\r\n"), "\ufeff" + REGIONS, REGIONS.rstrip(), REGIONS.replace("\n", " \n\n"),
-])  # fmt: skip
+FORMS = [
+    REGIONS.replace("\n", "\r\n"),
+    "\ufeff" + REGIONS,
+    REGIONS.rstrip(),
+    REGIONS.replace("\n", " \n\n"),
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
 def test_line_ends_marks_and_blanks_do_not_matter(tmp_path, text):
     assert paths_in(tmp_path, text) == paths_in(tmp_path, REGIONS)
 

@@ -281,7 +281,7 @@ def test_commands_that_need_no_database_load_no_driver():
 
 
 def test_frames_keep_their_name_in_messages():
-    frame = pa.table({"town": ["a1"]})
+    levels = ["nation", "state", "town"]
+    areas = pa.table(dict(zip(levels, zip(*TOWNS, strict=True), strict=True)))
     with pytest.raises(SourceError, match="the frame has no column"):
-        trellis.run(Spec.parse(SPEC), data=frame, hierarchy=pa.table(
-            dict(zip(["nation", "state", "town"], zip(*TOWNS, strict=True), strict=True))))  # fmt: skip
+        trellis.run(Spec.parse(SPEC), data=pa.table({"town": ["a1"]}), hierarchy=areas)

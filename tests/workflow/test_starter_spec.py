@@ -133,9 +133,17 @@ def test_a_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
     assert not (tmp_path / "spec.yaml").exists()
 
 
-@pytest.mark.parametrize("name", [
-    "a\nprivacy: {unit: nobody}", "a\x85kind: flows", "a\u2028x: y", "# {x}", "'quoted' \"x\": {}", "東京",
-])  # fmt: skip
+HOSTILE = [
+    "a\nprivacy: {unit: nobody}",
+    "a\x85kind: flows",
+    "a\u2028x: y",
+    "# {x}",
+    "'quoted' \"x\": {}",
+    "東京",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_column_names_stay_in_their_comment(tmp_path, name):
     write_records(tmp_path / "records.parquet", **{name: ["x"] * 9})
     content = yaml.safe_load(started(tmp_path))
@@ -163,9 +171,14 @@ def test_the_source_is_named_from_the_folder_of_the_spec(tmp_path):
     assert yaml.safe_load(spec.read_text())["data"]["source"] == "../data/r.parquet"
 
 
-@pytest.mark.parametrize(("file", "words"), [
-    ("nowhere.parquet", "There is no file"), ("spec.yaml", "file type"), ("bad.parquet", "could not"),
-])  # fmt: skip
+UNREADABLE = {
+    "nowhere.parquet": "There is no file",
+    "spec.yaml": "file type",
+    "bad.parquet": "could not",
+}
+
+
+@pytest.mark.parametrize(("file", "words"), UNREADABLE.items())
 def test_files_that_cannot_be_read_are_reported(tmp_path, file, words):
     write_world(tmp_path)
     (tmp_path / "bad.parquet").write_text("canary")
