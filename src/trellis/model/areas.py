@@ -89,3 +89,30 @@ def same_leaves(category: Category, hierarchy: Hierarchy) -> Category:
             f"{hierarchy.size(hierarchy.leaf_level)}. Give one entity code, or None, per leaf."
         )
     return category
+
+
+@dataclass(frozen=True, slots=True)
+class AreaPlan:
+    """What a plan says about a category of areas that is released."""
+
+    name: str
+    entities: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a spine does to a category of areas, or a published level: means before and after."""
+
+    name: str
+    is_level: bool
+    entities: int
+    distance_before: float
+    distance_after: float
+    error_before: float
+    error_after: float
+
+    @property
+    def ratio(self) -> float:
+        """Expected standard error after, as a multiple of that before; 1 where both are exact."""
+        return self.error_after / self.error_before if self.error_before else 1.0
