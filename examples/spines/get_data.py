@@ -1,7 +1,7 @@
 """Puts blocks of Rhode Island and New Mexico into data/, or made-up ones that look like them.
 
 The census files are taken from `shared/data` beside the checkout. Where that is absent, small
-states are generated: the same columns and codes, areas that cut across block groups, no real people.
+states are generated: the same columns and codes, areas that cut across block groups, nobody real.
 """
 
 from __future__ import annotations

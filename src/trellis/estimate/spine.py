@@ -33,9 +33,7 @@ def carry_back(
     return Estimates(published, estimates.schema, counts, centre, tuple(std_error))
 
 
-def _published(
-    published: Hierarchy, spine: Spine, leaves: NDArray
-) -> tuple[NDArray, ...]:
+def _published(published: Hierarchy, spine: Spine, leaves: NDArray) -> tuple[NDArray, ...]:
     back = np.empty_like(leaves)
     back[spine.leaf_order] = leaves
     return tuple(published.sum_up(back))

@@ -66,7 +66,7 @@ def line_chart(title: str, x_axis: Axis, y_axis: Axis, series: Sequence[Series])
         style = _style(number)
         parts.append(f'<polyline points="{points}" fill="none" stroke-width="2" {style}/>')
         parts.append(_legend(number, s.name))
-    return _svg(title, parts)
+    return svg(title, parts)
 
 
 def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
@@ -78,13 +78,13 @@ def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
         y = _TOP + i * step
         length = (WIDTH - label_width - 90) * value / most
         middle = y + step / 2 + 4
-        parts.append(_text(label_width - 8, middle, name, "end"))
+        parts.append(text(label_width - 8, middle, name, "end"))
         parts.append(
             f'<rect x="{label_width}" y="{y + step * 0.15:.1f}" width="{length:.1f}" '
             f'height="{step * 0.7:.1f}" fill="{_COLOURS[0]}"/>'
         )
-        parts.append(_text(label_width + length + 6, middle, f"{value:.3g}{unit}"))
-    return _svg(title, parts)
+        parts.append(text(label_width + length + 6, middle, f"{value:.3g}{unit}"))
+    return svg(title, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +108,13 @@ class _Frame:
         for value, label in x_axis.ticks(*self.x_range):
             x = self.x(value)
             parts.append(f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}" {_GREY}/>')
-            parts.append(_text(x, bottom + 18, label, "middle"))
+            parts.append(text(x, bottom + 18, label, "middle"))
         for value, label in y_axis.ticks(*self.y_range):
             y = self.y(value)
             parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" {_GREY}/>')
-            parts.append(_text(_LEFT - 6, y + 4, label, "end"))
-        parts.append(_text((_LEFT + right) / 2, HEIGHT - 12, x_axis.label, "middle"))
-        parts.append(_text(_LEFT - 50, _TOP - 10, y_axis.label))
+            parts.append(text(_LEFT - 6, y + 4, label, "end"))
+        parts.append(text((_LEFT + right) / 2, HEIGHT - 12, x_axis.label, "middle"))
+        parts.append(text(_LEFT - 50, _TOP - 10, y_axis.label))
         return "".join(parts)
 
 
@@ -137,23 +137,25 @@ def _legend(number: int, name: str) -> str:
     x = WIDTH - _RIGHT - 236
     return (
         f'<line x1="{x}" y1="{y}" x2="{x + 30}" y2="{y}" stroke-width="2" {_style(number)}/>'
-        + _text(x + 36, y + 4, name)
+        + text(x + 36, y + 4, name)
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal") -> str:
+def text(x: float, y: float, words: str, anchor: str = "start", weight: str = "normal") -> str:
+    """Words at a place."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
-        f"{escape(text)}</text>"
+        f"{escape(words)}</text>"
     )
 
 
-def _svg(title: str, parts: Sequence[str]) -> str:
+def svg(title: str, parts: Sequence[str], height: int = HEIGHT) -> str:
+    """One element with a title, white underneath."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
         '<rect width="100%" height="100%" fill="#fff"/>'
-        + _text(WIDTH / 2, 16, title, "middle", "bold")
+        + text(WIDTH / 2, 16, title, "middle", "bold")
         + "".join(parts)
         + "</svg>"
     )

@@ -7,7 +7,8 @@ from html import escape
 
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
-from trellis.model.plan import Plan
+from trellis.evaluate.spine_pictures import effect_chart
+from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import attacks_in_words, guarantee_in_words
 
@@ -22,12 +23,18 @@ th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px sol
 @media print { body { max-width: none; } h2 { break-after: avoid; } svg { break-inside: avoid; } }
 """
 
+_SPINE = (
+    "Noise is spent on an internal tree, the spine, and estimates are carried back to the "
+    "published levels and areas as sums of their leaves. Shown are means of expected standard "
+    "errors, without the spine and with it."
+)
+
 
 def report_page(plan: Plan) -> str:
     """HTML from the plan alone: nothing in it depends on the records."""
     accountant = plan.privacy.accountant
     measured = [q for q in plan.queries if q.noise is not None]
-    shares = [(q.level, 100 * float(q.share)) for q in measured]
+    shares = [(_asked_of(q), 100 * float(q.share)) for q in measured]
     body = [
         f"<h1>{escape(plan.release)}</h1>",
         _paragraph(_subject(plan)),
@@ -54,6 +61,8 @@ def report_page(plan: Plan) -> str:
             ),
             bar_chart("Median standard error of a count", "", errors),
         ]
+    if plan.effects is not None:
+        body += ["<h2>Areas of interest</h2>", _paragraph(_SPINE), effect_chart(plan.effects)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -73,6 +82,10 @@ def _subject(plan: Plan) -> str:
     )
 
 
+def _asked_of(query: PlannedQuery) -> str:
+    return query.level if query.share_class is None else f"{query.level} ({query.share})"
+
+
 def _paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
@@ -84,7 +97,7 @@ def _list(sentences: Sequence[str]) -> str:
 def _levels(plan: Plan) -> str:
     rows = []
     for query in plan.queries:
-        size = plan.areas[plan.levels.index(query.level)]
+        size = plan.n_nodes(query) if plan.spine else plan.areas[plan.levels.index(query.level)]
         noise = "exact" if query.noise is None else f"{query.variance**0.5:.3g}"
         cells = [query.level, query.query, f"{size:,}", str(query.share), noise]
         rows.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")

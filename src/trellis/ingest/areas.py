@@ -105,9 +105,7 @@ def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns)
     return rows
 
 
-def _category(
-    hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Table
-) -> Category:
+def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Table) -> Category:
     level = hierarchy.index(columns.level)
     encoded = rows["entity"].combine_chunks().dictionary_encode()
     entity = encoded.indices.to_numpy().astype(np.int64)

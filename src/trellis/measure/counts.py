@@ -30,7 +30,10 @@ def measure_counts(
     """
     if claim.guarantee != plan.privacy:
         raise LedgerError("The ledger was charged for another plan. Start in a new run folder.")
-    exact = exact_answers(plan, hierarchy, counts, spine)
+    if spine is None:
+        exact = exact_answers(plan, hierarchy, counts)
+    else:
+        exact = answers_on_spine(plan, hierarchy, counts, spine)
     noisy = []
     for query, answer in zip(plan.queries, exact, strict=True):
         if query.noise is not None:
@@ -40,12 +43,8 @@ def measure_counts(
     return Measurements(plan, tree, tuple(noisy), spine)
 
 
-def exact_answers(
-    plan: Plan, hierarchy: Hierarchy, counts: TrueCounts, spine: Spine | None = None
-) -> list[NDArray[np.int64]]:
+def exact_answers(plan: Plan, hierarchy: Hierarchy, counts: TrueCounts) -> list[NDArray[np.int64]]:
     """True answers to the planned queries, in their order: everything that is measured."""
-    if spine is not None:
-        return _answers_on_spine(plan, hierarchy, counts, spine)
     if plan.spine is not None:
         raise StructureError("The plan measures a spine, and there is none.")
     if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
@@ -54,10 +53,10 @@ def exact_answers(
     return [_answer(q.query, levels[q.level]) for q in plan.queries]
 
 
-def _answers_on_spine(
+def answers_on_spine(
     plan: Plan, hierarchy: Hierarchy, counts: TrueCounts, spine: Spine
 ) -> list[NDArray[np.int64]]:
-    """Only nodes that were priced are answered; what the spine must be is in the plan."""
+    """The same on a spine, which must be the planned one: only nodes that were priced answer."""
     if plan.spine is None:
         raise StructureError("There is a spine, and the plan does not measure it.")
     plan.spine.require(spine)

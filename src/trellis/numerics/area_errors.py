@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Self
@@ -30,7 +31,12 @@ class AreaErrors:
     def on(cls, plan: Plan, hierarchy: Hierarchy, spine: Spine | None = None) -> Self:
         """The tree that the plan measures: the spine, or the hierarchy itself."""
         tree = hierarchy if spine is None else spine.hierarchy
-        subtree = tree_gls.variances_up(tree, node_variances(plan, tree, spine))
+        return cls.of_variances(plan, tree, node_variances(plan, tree, spine))
+
+    @classmethod
+    def of_variances(cls, plan: Plan, tree: Hierarchy, variance: Sequence[FloatArray]) -> Self:
+        """A tree whose nodes are measured with these variances."""
+        subtree = tree_gls.variances_up(tree, variance)
         if subtree[0][0] == inf:
             raise StructureError("Nothing that is measured determines the total of the root.")
         if plan.cell_query == DETAILED and plan.query(plan.levels[0], TOTAL) is not None:

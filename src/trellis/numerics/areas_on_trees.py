@@ -72,9 +72,8 @@ def pairs_up(hierarchy: Hierarchy, categories: Sequence[Category]) -> Iterator[P
             above, entity, inside, outside,
         )  # fmt: skip
         yield pairs
-        pairs = Pairs(
-            above, *(a[:used].copy() for a in (entity, inside, outside)), np.empty(used, np.int64)
-        )
+        kept = [array[:used].copy() for array in (entity, inside, outside)]
+        pairs = Pairs(above, kept[0], kept[1], kept[2], np.empty(used, np.int64))
     yield pairs
 
 

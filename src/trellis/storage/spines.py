@@ -127,9 +127,7 @@ def spine_from_json(content: dict[str, Any]) -> dict[str, Any]:
         fields["spine"] = SpinePlan(
             levels=tuple(level["level"] for level in levels),
             sizes=tuple(level["nodes"] for level in levels),
-            shares=tuple(
-                tuple(Fraction(c["share"]) for c in level["classes"]) for level in levels
-            ),
+            shares=tuple(tuple(Fraction(c["share"]) for c in level["classes"]) for level in levels),
             nodes=tuple(tuple(c["nodes"] for c in level["classes"]) for level in levels),
             paths=tuple(tuple(path) for path in spine["paths"]),
             keeps_whole=tuple(spine["keeps_whole"]),

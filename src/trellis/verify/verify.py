@@ -58,9 +58,7 @@ def verify_run(path: str | Path) -> list[Finding]:
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
     checks = _CHECKS + (_SIZE_CHECKS if _has_sizes(run) else ())
-    checks += tuple(
-        check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run)
-    )
+    checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     return [_carry_out(check, run) for check in checks]
 
 

@@ -180,13 +180,9 @@ def _draw(
     remove_partials(folder.measurements)
     partial = partial_folder(folder.measurements, claim.token)
     try:
+        on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
         measured = measure_counts(
-            prepared.plan,
-            prepared.hierarchy,
-            counts,
-            claim,
-            OsRandom(),
-            prepared.interests.spine,
+            prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
         )
         with reporting_os_errors(folder.measurements):
             write_measurements(partial, measured)

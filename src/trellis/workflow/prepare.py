@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trellis.errors import InputError, SourceError, StructureError
@@ -19,8 +19,8 @@ from trellis.planning.spine.effects import with_effects
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
-from trellis.workflow.sources import resolve_source
 from trellis.workflow.interests import Interests
+from trellis.workflow.sources import resolve_source
 from trellis.workflow.spines import plan_with_interests
 
 
@@ -31,12 +31,10 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
-    interests: Interests = Interests()
+    interests: Interests = field(default_factory=Interests)
 
 
-def prepare(
-    spec: Spec, areas: Any = None, records: Any = None, interests: Any = None
-) -> Prepared:
+def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any = None) -> Prepared:
     """Read the hierarchy and make the plan; `areas` and `records` may be frames.
 
     `interests` may hold a frame for each category of areas of interest.

@@ -47,9 +47,7 @@ def branch(
     return Reduction(hierarchy, tree_of(hierarchy.level_names, codes, starts), order)
 
 
-def _marks(
-    hierarchy: Hierarchy, inside: Sequence[bool] | NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _marks(hierarchy: Hierarchy, inside: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
     marks = np.asarray(inside)
     if marks.shape != (hierarchy.sizes[-1],) or marks.dtype != np.bool_:
         raise StructureError(

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from trellis.errors import StructureError
 from trellis.model.hierarchy import Codes, Hierarchy
 from trellis.planning.spine.node_shares import Classes, NodeShares
-from trellis.planning.spine.reduction import Reduction, plain, tree_of
+from trellis.planning.spine.reduction import Reduction, tree_of
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 
 Shares = Sequence[Fraction | Sequence[Fraction]]
@@ -58,6 +58,7 @@ def bypass(
     is_pure = _is_pure(mechanism)
     given = NodeShares.of(hierarchy, shares)
     given.require_one_on_every_path(hierarchy)
+    given.require_determined(hierarchy, keep_levels)
     table = _ShareTable(list(given.values))
     codes, starts = list(hierarchy.node_codes), list(hierarchy.child_start)
     classes = list(given.classes)

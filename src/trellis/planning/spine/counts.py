@@ -97,9 +97,7 @@ def conventional_plan(
     return plan_counts(request, hierarchy, schema, hierarchy_digest)
 
 
-def describe(
-    built: Reduction, steps: Sequence[str], digest: Digest
-) -> tuple[Spine, SpinePlan]:
+def describe(built: Reduction, steps: Sequence[str], digest: Digest) -> tuple[Spine, SpinePlan]:
     """The tree with its noise classes, and what the plan says about it."""
     tree, given = built.hierarchy, built.node_shares
     assert given is not None
@@ -142,8 +140,8 @@ def keeps_whole(published: Hierarchy, spine: Spine) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def with_areas(plan: Plan, categories: Sequence[Category], digest: Callable[[Category], str]) -> Plan:
+def with_areas(
+    plan: Plan, categories: Sequence[Category], digest: Callable[[Category], str]
+) -> Plan:
     """The plan that also releases these areas."""
-    return replace(
-        plan, interests=tuple(AreaPlan(c.name, c.size, digest(c)) for c in categories)
-    )
+    return replace(plan, interests=tuple(AreaPlan(c.name, c.size, digest(c)) for c in categories))

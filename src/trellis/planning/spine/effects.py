@@ -53,9 +53,7 @@ def with_effects(
         shown = effect.error_after[~hierarchy.passes_through[level]]
         least, median, most = (float(f(shown)) for f in (np.min, np.median, np.max))
         errors.append(ExpectedError(plan.levels[level], shown.size, least, median, most))
-    return replace(
-        plan, expected_errors=tuple(errors), effects=tuple(e.means() for e in effects)
-    )
+    return replace(plan, expected_errors=tuple(errors), effects=tuple(e.means() for e in effects))
 
 
 def entity_effects(

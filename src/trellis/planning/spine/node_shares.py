@@ -36,7 +36,7 @@ class NodeShares:
         known: dict[Fraction, int] = {}
         classes = []
         for name, size, level in zip(hierarchy.level_names, hierarchy.sizes, shares, strict=True):
-            given = [level] * 1 if isinstance(level, Fraction | int) else list(level)
+            given = list(level) if isinstance(level, Sequence) else [level]
             for share in given:
                 if not isinstance(share, Fraction | int) or isinstance(share, bool) or share < 0:
                     raise StructureError(
@@ -57,6 +57,26 @@ class NodeShares:
         return [
             tuple(self.values[i] for i in path) for path in distinct_paths(hierarchy, self.classes)
         ]
+
+    def require_determined(self, hierarchy: Hierarchy, known_levels: int = 0) -> None:
+        """Nodes without a share must follow from others: at most one of a family may not.
+
+        The totals of the first `known_levels` levels are known.
+        """
+        has_share = np.array([share > 0 for share in self.values])
+        known = has_share[self.classes[-1]]
+        for level in reversed(range(hierarchy.n_levels - 1)):
+            start = hierarchy.child_start[level]
+            unknown = np.add.reduceat((~known).astype(np.int64), start[:-1])
+            if (unknown > 1).any():
+                code = str(hierarchy.codes(level)[np.argmax(unknown > 1)])
+                raise StructureError(
+                    f"Two or more areas of level {hierarchy.level_names[level + 1]!r} in {code!r} "
+                    "are not measured, nor determined by areas below them. Give the level a share."
+                )
+            known = has_share[self.classes[level]] | (unknown == 0) | (level < known_levels)
+        if not known[0]:
+            raise StructureError("The root is not measured, nor determined by areas below it.")
 
     def require_one_on_every_path(self, hierarchy: Hierarchy) -> None:
         for path in self.paths(hierarchy):

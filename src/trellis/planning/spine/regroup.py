@@ -115,7 +115,6 @@ def number_codes(
     return np.strings.add(parents, np.strings.add(".", number.astype(str)).astype(CODE))
 
 
-
 def _changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.concatenate(([True], values[1:] != values[:-1]))
 
@@ -124,4 +123,3 @@ def segments(begin: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.i
     """begin[0], begin[0] + 1, .., then begin[1], .."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1]) + np.repeat(begin - (ends - sizes), sizes)
-

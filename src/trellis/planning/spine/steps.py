@@ -168,8 +168,6 @@ def redraw(
     return total
 
 
-def areas_named(
-    hierarchy: Hierarchy, categories: Mapping[str, Category], name: str
-) -> Category:
+def areas_named(hierarchy: Hierarchy, categories: Mapping[str, Category], name: str) -> Category:
     """A category, or the areas of a published level as one."""
     return categories[name] if name in categories else Category.of_level(hierarchy, name)
