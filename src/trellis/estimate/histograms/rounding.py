@@ -108,9 +108,10 @@ class Rounder:
         whole = self._whole_bounds(bounds, active, x.shape[1])
         e = residuals(rows, n_rows, x, y)
         if not repair(whole, rows, e, blocked, y):
-            y = nearest_whole(x, parent, whole, blocked)
-            if y is None:
+            nearest = nearest_whole(x, parent, whole, blocked)
+            if nearest is None:
                 raise Infeasible("No whole counts of the children keep all constraints.")
+            y = nearest
             e = residuals(rows, n_rows, x, y)
         if x.size * x.shape[1] <= MOST_EXCHANGED:
             exchange(whole, rows, e, x, blocked, y)
