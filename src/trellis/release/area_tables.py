@@ -12,7 +12,8 @@ from trellis.model.area_estimates import AreaEstimates
 from trellis.model.plan import Plan
 from trellis.release.tables import count_columns, write_level_table
 from trellis.storage.cells import cell_columns
-from trellis.storage.parquet import codes_to_arrow, repeated
+from trellis.storage.codes import codes_to_arrow
+from trellis.storage.parquet import repeated
 
 
 def area_table(plan: Plan, estimates: AreaEstimates) -> pa.Table:

@@ -20,13 +20,8 @@ from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
 from trellis.model.spine import Spine
 from trellis.storage.cells import cell_columns
-from trellis.storage.parquet import (
-    codes_to_arrow,
-    read_table,
-    refusing_damage,
-    repeated,
-    write_table,
-)
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table
 
 
 def measurement_file(folder: Path, query: PlannedQuery) -> Path:
@@ -39,10 +34,9 @@ def measurement_file(folder: Path, query: PlannedQuery) -> Path:
 def write_measurements(folder: Path, measurements: Measurements) -> None:
     hierarchy, schema = measurements.hierarchy, measurements.plan.schema
     for query, values in zip(measurements.plan.queries, measurements.values, strict=True):
-        codes = hierarchy.codes(query.level)
+        codes = level_codes(hierarchy, query.level)
         if measurements.spine is not None and query.share_class is not None:
-            codes = codes[measurements.spine.rows(query.level, query.share_class)]
-        codes = codes_to_arrow(codes)
+            codes = codes.take(pa.array(measurements.spine.rows(query.level, query.share_class)))
         n_areas, width = values.shape
         columns = {"geocode": codes.take(pa.array(np.repeat(np.arange(n_areas), width)))}
         if query.query != TOTAL:

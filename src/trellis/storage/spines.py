@@ -16,14 +16,9 @@ from trellis.model.areas import AreaPlan, Category, Effect
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.spine import Spine, SpinePlan
+from trellis.storage.codes import codes_from_arrow, codes_to_arrow, level_codes
 from trellis.storage.hierarchies import hierarchy_digest, hierarchy_from_table, hierarchy_to_table
-from trellis.storage.parquet import (
-    codes_from_arrow,
-    codes_to_arrow,
-    read_table,
-    refusing_damage,
-    write_table,
-)
+from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 
 def write_spine(path: Path, spine: Spine) -> None:
@@ -47,7 +42,7 @@ def read_spine(path: Path) -> Spine:
 
 def write_areas(path: Path, hierarchy: Hierarchy, categories: Sequence[Category]) -> None:
     """One row per published leaf, one column per category: the entity, empty outside."""
-    columns: dict[str, pa.Array] = {"geocode": codes_to_arrow(hierarchy.codes(-1))}
+    columns: dict[str, pa.Array] = {"geocode": level_codes(hierarchy, -1)}
     for category in categories:
         inside = category.member >= 0
         columns[category.name] = pa.DictionaryArray.from_arrays(

@@ -28,7 +28,7 @@ def spine(run: RunFiles) -> Iterator[str]:
             yield f"level {level.name} of the spine has other nodes than planned"
         if index and set(level.parent.tolist()) != set(range(above)):
             yield f"level {level.name} of the spine leaves a node without children, or a parent"
-        above = len(level.codes)
+        above = len(level)
     yield from _paths(run)
     yield from _queries(run)
 

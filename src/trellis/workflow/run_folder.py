@@ -4,7 +4,7 @@
     spine.parquet  areas.parquet                           with them, where the spec has them
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
-    privacy.json  manifest.json                            the manifest comes last: finished
+    privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """
@@ -72,6 +72,7 @@ class RunFolder:
         self.release = path / "release"
         self.report = path / "report"
         self.privacy = path / "privacy.json"
+        self.deployment = path / "deployment.yaml"
         self.manifest = path / "manifest.json"
 
     # -- state ----------------------------------------------------------------------------------
