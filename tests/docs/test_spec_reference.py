@@ -116,6 +116,7 @@ def plan_of(*texts: str, folder: Path) -> None:
     for part in (EXAMPLES[0][1], *texts):
         (folder / "part.yaml").write_text(part, encoding="utf-8")
         spec |= read_yaml(folder / "part.yaml")
+    (folder / "places.csv").write_text(f"block,place\n{CODES[0]},P\n", encoding="utf-8")
     parsed = Spec.parse(spec, folder)
     if parsed.hierarchy.hrc is not None:
         (folder / "areas.hrc").write_text(HRC, encoding="utf-8")

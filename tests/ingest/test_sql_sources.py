@@ -18,7 +18,8 @@ from trellis.verify import verify_run
 from trellis.workflow import confidential_half
 from trellis.workflow.config import Spec
 from trellis.workflow.config.sources import SqlSource
-from trellis.workflow.prepare import prepare, resolve_source
+from trellis.workflow.prepare import prepare
+from trellis.workflow.sources import resolve_source
 from worlds import SPEC, changed, write_world
 
 TOWNS = [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1")]
