@@ -35,14 +35,27 @@ def measure(
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    progress = progress or Silent()
+    with folder.held():
+        _measure(folder, spec, data, hierarchy, register, new_edition, progress or Silent())
+    return folder
+
+
+def _measure(
+    folder: RunFolder,
+    spec: Spec,
+    data: Any,
+    hierarchy: Any,
+    register: Any,
+    new_edition: bool,
+    progress: Progress,
+) -> None:
     if folder.is_started:
         if folder.identity().spec_sha256 != spec_hash(spec.public()):
             raise RunFolderError(
                 f"{folder.path} holds a run of another spec. Choose another folder with --out."
             )
         if folder.is_measured:
-            return folder
+            return
     with progress.stage("plan"):
         prepared = prepare(spec, hierarchy, data)
         if folder.is_started:
@@ -56,7 +69,6 @@ def measure(
         new_edition=new_edition,
         progress=progress,
     )
-    return folder
 
 
 def run(
@@ -74,16 +86,11 @@ def run(
     `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
     the spec's files.
     """
-    folder = measure(
-        spec,
-        out,
-        data=data,
-        hierarchy=hierarchy,
-        register=register,
-        new_edition=new_edition,
-        progress=progress,
-    )
-    return finish(folder, progress or Silent())
+    folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
+    progress = progress or Silent()
+    with folder.held():
+        _measure(folder, spec, data, hierarchy, register, new_edition, progress)
+        return finish(folder, progress)
 
 
 def _check_same_plan(folder: RunFolder, plan: Plan) -> None:

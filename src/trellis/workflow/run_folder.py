@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +26,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
+from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
 
 
@@ -74,6 +76,8 @@ class RunFolder:
     @property
     def is_started(self) -> bool:
         """Whether a run lives here; a folder that holds anything else is refused."""
+        if self.path.name in ("", ".."):
+            raise RunFolderError(f"{self.path} cannot be a run folder. Choose another with --out.")
         if self.identity_file.exists():
             return True
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
@@ -93,6 +97,15 @@ class RunFolder:
     def require_started(self) -> None:
         if not self.path.is_dir() or not self.is_started:
             raise RunFolderError(f"{self.path} is not a run folder: it has no run.json.")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no other process work on this run; one that is finished is only read."""
+        if self.is_started and self.is_finished:
+            yield
+        else:
+            with held(self.path):
+                yield
 
     # -- beginning ------------------------------------------------------------------------------
 
