@@ -22,7 +22,8 @@ def held(path: Path) -> Iterator[None]:
     new_parents = [parent for parent in path.parents if not parent.exists()]
     lock = path.with_name(f".{path.name}.lock")
     with reporting_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # a file in its place is found in the next step
+            path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _lock(lock, path)
     try:
         yield
