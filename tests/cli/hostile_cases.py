@@ -172,8 +172,9 @@ TEXTS = {
 }
 
 DATA_NAMES = [
-    "../people.csv", "../../../../etc/passwd", "/etc/passwd", "/dev/null", "/dev/zero", "/dev/stdin",
-    "*.csv", "peopl?.csv", "[p]eople.csv", "people.csv'; DROP TABLE leaves; --.csv", "~/people.csv",
+    "../people.csv", "../../../../etc/passwd", "/etc/passwd", "/dev/null", "/dev/zero",
+    "/dev/stdin", "*.csv", "peopl?.csv", "[p]eople.csv", "~/people.csv",
+    "people.csv'; DROP TABLE leaves; --.csv",
     "https://example.invalid/people.csv", "s3://bucket/people.parquet", "file:///etc/passwd.csv",
     "people.csv#fragment", "people.csv\u202egpj.exe", "x" * 300 + ".csv", "people.CSV", ".csv", " ",
     "areas.csv", "ledger.sqlite", "spec.yaml", "people.csv/", "people.csv/x.csv", "./people.csv",
@@ -189,7 +190,7 @@ TOWNS = {
     "quotes": ['a"b', '""', "c'd", "`e`"],
     "separators": ["a,b", "c;d", "e\tf", "g|h"],
     "alphabets": ["北京", "Ærø", "한글", "مدينة", "עיר", "Żary", "ΑΘΗΝΑ", "ไทย", "🏝️"],
-    "look-alikes": ["a", "а", "ａ", "a\u0301", "á"],  # noqa: RUF001
+    "look-alikes": ["a", "а", "ａ", "a\u0301", "á"],
     "invisible": ["a", "a\u200b", "a\u00a0", " a", "a "],
     "right to left": ["\u202eabc", "\u2066x\u2069"],
     "private use and rare planes": ["\ue000", "\U0010ffff", "\U00020000"],
@@ -268,6 +269,9 @@ FILES: dict[str, Case] = {
     "link to the records": special(
         lambda f: (f / "link.csv").symlink_to("people.csv"), hierarchy__source="link.csv"
     ),
+    "second name of the records": special(
+        lambda f: (f / "hard.csv").hardlink_to(f / "people.csv"), hierarchy__source="hard.csv"
+    ),
     "dangling link": special(lambda f: (f / "x.csv").symlink_to("gone"), data__source="x.csv"),
 }
 
@@ -328,9 +332,11 @@ OUTS = [".", "..", "/", "", " ", "{folder}", "{folder}/people.csv", "{folder}/sp
         "{folder}/a\nb", "{folder}/" + "x" * 300, "{folder}/" + "a/" * 80 + "x", "/dev/null",
         "/proc/self/x", "{folder}/new/run", "{folder}/名前"]  # fmt: skip
 
+SPEC_CASES = "spec: "
+
 CASES: dict[str, Case] = {
     **{
-        f"spec: {'.'.join(path)} is {name}": with_value(path, value)
+        f"{SPEC_CASES}{'.'.join(path)} is {name}": with_value(path, value)
         for path in paths_in(FULL)
         for name, value in STRANGE.items()
     },
@@ -339,7 +345,7 @@ CASES: dict[str, Case] = {
     **{f"hierarchy from {n[:40]!r}": world(hierarchy__source=n) for n in DATA_NAMES},
     **{f"ledger at {name[:40]!r}": world(ledger__path=name) for name in DATA_NAMES},
     **{f"release {name[:40]!r}": world(release=name) for name in NAMES},
-    **{f"level {name[:40]!r}": world(hierarchy__columns=["nation", "state", name]) for name in NAMES},
+    **{f"level {n[:40]!r}": world(hierarchy__columns=["nation", "state", n]) for n in NAMES},
     **{
         f"cell {name[:40]!r}": world(data={"source": "people.csv", "area": "town",
                                            "cells": {name: "people"}})

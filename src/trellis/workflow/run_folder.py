@@ -11,6 +11,7 @@ A stage that is there is complete: its folder appears under its name only when a
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,6 +60,10 @@ class RunFolder:
     """Paths and state of one run."""
 
     def __init__(self, path: Path) -> None:
+        if path.name in ("", ".."):  # a folder is made under another name first, so it needs one
+            path = Path(os.path.realpath(path))
+        if any(len(os.fsencode(part)) > 255 for part in path.parts):
+            raise RunFolderError(f"{path} is too long a name for a folder. Choose another one.")
         self.path = path
         self.spec = path / "spec.yaml"
         self.identity_file = path / "run.json"
@@ -76,8 +81,6 @@ class RunFolder:
     @property
     def is_started(self) -> bool:
         """Whether a run lives here; a folder that holds anything else is refused."""
-        if self.path.name in ("", ".."):
-            raise RunFolderError(f"{self.path} cannot be a run folder. Choose another with --out.")
         if self.identity_file.exists():
             return True
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):

@@ -17,7 +17,7 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -303,7 +303,7 @@ class Spec(_Model):
         records, areas = self.data.source, self.hierarchy.file
         if records is None or areas is None:
             return False
-        return self.resolve(records).resolve() == self.resolve(areas).resolve()
+        return is_same_file(self.resolve(records), self.resolve(areas))
 
     def require_public_areas(self) -> None:
         """Areas that come with the records must be declared public."""
@@ -317,7 +317,7 @@ class Spec(_Model):
         if self.group_register is None or self.group_register.source is None:
             return
         records, register = self.data.source, self.resolve(self.group_register.source)
-        if records is not None and self.resolve(records).resolve() == register.resolve():
+        if records is not None and is_same_file(self.resolve(records), register):
             raise SpecError(
                 "The register of groups comes from the confidential file, and a group whose only "
                 "member leaves would vanish from it: name a public file in group_register.source."
