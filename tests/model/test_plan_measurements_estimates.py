@@ -36,7 +36,7 @@ BAD_QUERIES = {
     "a share without noise": ([exact("nation", HALF), measured("town", Fraction(1))], "only if"),
     "an unknown level": ([measured("county", Fraction(1))], r"unknown levels \['county'\]"),
     "a query twice": ([measured("town", HALF), measured("town", HALF)], "twice"),
-    "an unknown query": ([measured("town", Fraction(1), "mean")], r"Unknown queries \['mean'\]"),
+    "an unknown query": ([measured("town", Fraction(1), "mean")], "names 'mean'"),
 }  # fmt: skip
 
 

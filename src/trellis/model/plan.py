@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import StructureError
+from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
 from trellis.privacy.budget import Budget
@@ -14,11 +15,6 @@ from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
-
-TOTAL = "total"
-"""The query that adds up all cells of an area."""
-DETAILED = "detailed"
-"""The query that asks for every cell of an area."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +92,8 @@ class Plan:
         labels = [q.label for q in self.queries]
         if len(set(labels)) != len(labels):
             raise StructureError("A query is planned twice on one level.")
-        if unknown := {q.query for q in self.queries} - {TOTAL, DETAILED, *SIZE_QUERIES}:
-            raise StructureError(f"Unknown queries {sorted(unknown)}.")
+        for name in {q.query for q in self.queries} - set(SIZE_QUERIES):
+            parse_query(self.schema, name)
         if self.kind == GROUP_SIZES and self.method not in SIZE_MECHANISMS:
             raise StructureError(f"There is no mechanism {self.method!r} for group sizes.")
         if self.weights is not None and len(self.weights) != len(self.levels):
@@ -129,7 +125,9 @@ class Plan:
         """How many numbers one area's answer to a query has."""
         if query == SizeQuery.CUMULATIVE:  # the last one is the public number of groups
             return self.schema.n_cells - 1
-        return 1 if query == TOTAL else self.schema.n_cells
+        if query in SIZE_QUERIES:
+            return self.schema.n_cells
+        return parse_query(self.schema, query).n_cells
 
     @property
     def adds_up(self) -> bool:

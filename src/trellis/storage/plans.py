@@ -9,7 +9,7 @@ from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
-from trellis.model.schema import Schema
+from trellis.model.schema import Recode, Schema
 from trellis.model.size_mechanisms import SIZE_QUERIES
 from trellis.privacy.budget import Budget
 from trellis.privacy.mechanisms import Mechanism, mechanism
@@ -40,6 +40,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
             None if plan.expected_errors is None else [asdict(e) for e in plan.expected_errors]
         ),
         **({} if weights is None else {"weights": weights}),
+        **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
     }
 
 
@@ -61,7 +62,7 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         levels=tuple(level["level"] for level in content["levels"]),
         sizes=tuple(level["nodes"] for level in content["levels"]),
         areas=tuple(level["areas"] for level in content["levels"]),
-        schema=Schema(content["schema"]),
+        schema=Schema(content["schema"], _recodes_from_json(content.get("recodes", {}))),
         protection=Protection(**{**protection, "neighbours": Neighbours(protection["neighbours"])}),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
         queries=tuple(_query_from_json(query) for query in content["queries"]),
@@ -72,6 +73,20 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
         weights=None if weights is None else tuple(map(Fraction, weights)),
     )
+
+
+def _recodes_to_json(schema: Schema) -> dict[str, Any]:
+    return {
+        name: {
+            "attribute": recode.attribute,
+            "groups": dict(zip(recode.names, map(list, recode.groups), strict=True)),
+        }
+        for name, recode in schema.recodes
+    }
+
+
+def _recodes_from_json(content: dict[str, Any]) -> dict[str, Recode]:
+    return {name: Recode(item["attribute"], item["groups"]) for name, item in content.items()}
 
 
 def query_to_json(query: PlannedQuery) -> dict[str, Any]:

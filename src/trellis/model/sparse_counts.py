@@ -1,0 +1,61 @@
+"""Whole numbers by area and cell, most of which are zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import StructureError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseCounts:
+    """Areas x cells in CSR form: area i has `count[start[i]:start[i+1]]` in the cells `cell[...]`.
+
+    Cells of an area ascend; counts are positive. A histogram of thousands of cells for each of
+    millions of areas is almost all zeros and is never written out.
+    """
+
+    n_cells: int
+    start: NDArray[np.int64]
+    cell: NDArray[np.int32]
+    count: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        start, cell, count = self.start, self.cell, self.count
+        dtypes = (start.dtype, cell.dtype, count.dtype)
+        if dtypes != (np.int64, np.int32, np.int64) or cell.shape != count.shape:
+            raise StructureError("Sparse counts need int64 starts, int32 cells and int64 counts.")
+        if not start.size or start[0] != 0 or start[-1] != cell.size or (np.diff(start) < 0).any():
+            raise StructureError("The starts of sparse counts must run from 0 to their length.")
+        if cell.size:
+            if cell.min() < 0 or cell.max() >= self.n_cells or count.min() <= 0:
+                raise StructureError("Sparse counts are positive and lie in declared cells.")
+            rises = np.diff(cell) > 0
+            boundary = start[1:-1][(start[1:-1] > 0) & (start[1:-1] < cell.size)] - 1
+            rises[boundary] = True
+            if not rises.all():
+                raise StructureError("The cells of an area must ascend.")
+
+    @property
+    def n_areas(self) -> int:
+        return self.start.size - 1
+
+    @classmethod
+    def from_dense(cls, dense: NDArray[np.int64]) -> SparseCounts:
+        """From areas x cells; for small tables."""
+        area, cell = np.nonzero(dense)
+        start = np.zeros(dense.shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(area, minlength=dense.shape[0]), out=start[1:])
+        return cls(dense.shape[1], start, cell.astype(np.int32), dense[area, cell])
+
+    def dense(self, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
+        """A run of areas written out: areas x cells."""
+        last = self.n_areas if last is None else last
+        out = np.zeros((last - first, self.n_cells), dtype=np.int64)
+        inside = slice(self.start[first], self.start[last])
+        area = np.repeat(np.arange(last - first), np.diff(self.start[first : last + 1]))
+        out[area, self.cell[inside]] = self.count[inside]
+        return out
