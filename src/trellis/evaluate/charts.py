@@ -13,8 +13,8 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 52
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-_DASHES = ("", "7 4", "2 3", "9 3 2 3")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 3", "4 2", "1 5")
 
 
 @dataclass(frozen=True, slots=True)

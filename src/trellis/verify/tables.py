@@ -80,7 +80,7 @@ def intervals(run: RunFiles) -> Iterator[str]:
         table, name = run.released(level.name), f"release/{level.name}.parquet"
         margins = [table[key] for key in ("std_error", "lower", "upper")]
         empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] == "topdown":
+        if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
             continue
         if empty != {0}:
             yield f"{name} has incomplete margins of error"

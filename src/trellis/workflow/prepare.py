@@ -13,9 +13,11 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
+from trellis.workflow.choose_budget import chosen_split
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
 
@@ -38,24 +40,27 @@ def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
 
 def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
+    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
+    split = chosen_split(spec, hierarchy, schema)
     request = CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
         neighbours=privacy.neighbours,
         max_contribution=privacy.max_contribution,
-        budget=privacy.budget.value(),
-        shares=privacy.shares,
+        budget=split.budget,
+        shares=split.shares,
         unprotected_totals=spec.unprotected.totals,
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
-    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
     return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
+    assert privacy.budget is not None
+    assert isinstance(privacy.shares, Shares)
     assert spec.sizes is not None
     assert spec.mechanism is not None
     request = GroupSizesRequest(

@@ -26,18 +26,16 @@ from math import exp, inf, log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from trellis.errors import InputError
 from trellis.planning.budget.clipped import clipped_mse, clipped_mse_slope, whole_counts
+from trellis.planning.budget.roots import falling_root
 
 Floats = NDArray[np.float64]
 
 _SMALL = 1 << 16
 """Counts below it are tallied without sorting."""
 _LEAST = 1e-300
-_FARTHEST = 1e3
-"""Logarithms of budgets are not searched farther than this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +121,9 @@ class ClippedErrors:
         """The logarithm of every active level's budget at a multiplier."""
         return np.array(
             [
-                _root(lambda y, level=level: self._log_gain(level, y) - log_multiplier, start)
+                falling_root(
+                    lambda y, level=level: self._log_gain(level, y) - log_multiplier, start
+                )
                 for level, start in zip(self.active, guess, strict=True)
             ]
         )
@@ -141,7 +141,7 @@ class ClippedErrors:
             guess = self.budgets_at(log_multiplier, guess)
             return surplus(guess)
 
-        log_multiplier = _root(at, start)
+        log_multiplier = falling_root(at, start)
         budgets = np.zeros(len(self.levels))
         budgets[self.active] = np.exp(self.budgets_at(log_multiplier, guess))
         return budgets
@@ -203,17 +203,3 @@ def least_budget(
 def _require_positive(what: str, value: float) -> None:
     if not 0 < value < inf:
         raise InputError(f"{what} must be a positive number; {value:g} is not.")
-
-
-def _root(falling: Callable[[float], float], guess: float) -> float:
-    """The root of a falling function, bracketed from a guess by steps that double."""
-    value = falling(guess)
-    if value == 0:
-        return guess
-    direction, near, step = (1 if value > 0 else -1), guess, 0.25
-    while step < _FARTHEST:
-        far = near + direction * step
-        if falling(far) * direction <= 0:
-            return brentq(falling, min(near, far), max(near, far), xtol=1e-13, rtol=1e-14)
-        near, step = far, 2 * step
-    raise InputError("No budget does this: counts, weights or the error asked for are extreme.")

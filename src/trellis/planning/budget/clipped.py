@@ -7,8 +7,10 @@ noise, with the tails T_k = P[Z <= -k],
 
 and for the continuous laws, with x = N / scale, t = N / sigma, Phi and phi of the normal law,
 
-    Laplace     bias = scale exp(-x) / 2         mse = scale^2 (2 - exp(-x) (1 + x))
-    Gaussian    bias = sigma (phi(t) - t Phi(-t))    mse = sigma^2 (t^2 Phi(-t) + Phi(t) - t phi(t)).
+    Laplace     bias = scale exp(-x) / 2
+                mse  = scale^2 (2 - exp(-x) (1 + x))
+    Gaussian    bias = sigma (phi(t) - t Phi(-t))
+                mse  = sigma^2 (t^2 Phi(-t) + Phi(t) - t phi(t)).
 
 The discrete Laplace law has T_k = q^k / (1 + q) with q = exp(-1 / scale), so its sums are
 geometric. The sums of the discrete Gaussian law are added up to sigma = 1000; above, they are the
@@ -127,7 +129,7 @@ def _laplace_slope(scale: float, n: Floats) -> Floats:
 
 
 def _geometric(scale: float, n: Floats) -> tuple[float, float, Floats]:
-    """q = exp(-1/scale), d = 1 - q without cancellation, and q^N."""
+    """Of the law: q = exp(-1/scale), d = 1 - q without cancellation, and q^N."""
     return np.exp(-1 / scale), -np.expm1(-1 / scale), np.exp(-_ratio(n, scale))
 
 
@@ -137,7 +139,7 @@ def _discrete_laplace_bias(scale: float, n: Floats) -> Floats:
 
 
 def _discrete_laplace_mse(scale: float, n: Floats) -> Floats:
-    """q / d^2 + P / (d^2 (1 + q)) with P = q (1 + q) (1 - q^N) - 2 N d q^(N + 1)."""
+    """The sum is q / d^2 + P / (d^2 (1 + q)) with P = q (1 + q) (1 - q^N) - 2 N d q^(N + 1)."""
     q, d, power = _geometric(scale, n)
     p = q * (1 + q) * (1 - power) - 2 * n * d * power * q
     return (q + p / (1 + q)) / d**2
