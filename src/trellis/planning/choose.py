@@ -54,7 +54,7 @@ class Scene:
         slots = [Slot(levels.index(level), parse_query(self.schema, q)) for level, q in self.slots]
         return VarianceModel(
             SpineShape.of(self.hierarchy),
-            components(self.schema, [slot.query for slot in slots]),
+            components(self.schema),
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),
             self.mechanism,

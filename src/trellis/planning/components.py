@@ -10,53 +10,60 @@ for each. Back again, a cell of the query has the variance
     m sum_A (dim A / C_q) Var_A     over the components A that the query sees.
 
 A recode splits the main effect of its attribute into one between its groups and one within them.
-That is exact where the groups of a recode are equally large, and an approximation elsewhere.
+That is exact where the groups of a recode are equally large and recodes of one attribute are
+nested, and an approximation elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from trellis.model.queries import Query
+from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 
-MEAN, WITHIN = "mean", "within"
+Partition = tuple[int, ...]
+"""The group of each category of an attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One piece of each attribute: its mean, the effect of a recode, or what is left."""
+    """What grouping each attribute like this tells, beyond all coarser groupings."""
 
-    pieces: tuple[str, ...]
+    partitions: tuple[Partition, ...]
     dimension: int
 
     @property
     def is_total(self) -> bool:
-        return all(piece == MEAN for piece in self.pieces)
+        return not any(map(any, self.partitions))
 
     def is_seen_by(self, query: Query) -> bool:
-        factors = {factor.attribute: factor for factor in query.factors}
-        for attribute, piece in enumerate(self.pieces):
-            factor = factors.get(attribute)
-            hidden = factor is None or (factor.is_recoded and piece != factor.name)
-            if piece != MEAN and hidden:
-                return False
-        return True
+        """Whether the query's groups lie within the component's, in every attribute."""
+        kept = {factor.attribute: factor.group_of for factor in query.factors}
+        return all(
+            _refines(kept.get(attribute, (0,) * len(partition)), partition)
+            for attribute, partition in enumerate(self.partitions)
+        )
 
 
-def components(schema: Schema, queries: Iterable[Query]) -> tuple[Component, ...]:
-    """The components that these queries tell apart; their dimensions sum to the cells."""
-    recodes = {f.name: f for query in queries for f in query.factors if f.is_recoded}
+def components(schema: Schema) -> tuple[Component, ...]:
+    """The components that queries with these attributes and recodes can tell apart."""
+    recodes = [parse_query(schema, name).factors[0] for name, _ in schema.recodes]
     pieces = []
     for attribute, size in enumerate(schema.shape):
-        own = {MEAN: 1}
-        own |= {n: len(f.labels) - 1 for n, f in recodes.items() if f.attribute == attribute}
-        own[WITHIN] = max(size - sum(own.values()), 0)
-        pieces.append([(name, n) for name, n in own.items() if n])
+        partitions = {(0,) * size, tuple(range(size))}
+        partitions |= {f.group_of for f in recodes if f.attribute == attribute}
+        dimensions: dict[Partition, int] = {}
+        for partition in sorted(partitions, key=lambda p: (max(p), p)):
+            coarser = sum(n for other, n in dimensions.items() if _refines(partition, other))
+            dimensions[partition] = max(max(partition) + 1 - coarser, 0)
+        pieces.append([(partition, n) for partition, n in dimensions.items() if n])
     return tuple(
-        Component(tuple(name for name, _ in chosen), prod(n for _, n in chosen))
+        Component(tuple(partition for partition, _ in chosen), prod(n for _, n in chosen))
         for chosen in product(*pieces)
     )
+
+
+def _refines(fine: Partition, coarse: Partition) -> bool:
+    return len(set(zip(fine, coarse, strict=True))) == len(set(fine))

@@ -7,7 +7,7 @@ search runs over logarithms, where a share never leaves the positive numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
@@ -21,6 +21,7 @@ from trellis.planning.spine_shape import Numbers
 
 Floats = NDArray[np.float64]
 
+_MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
 
@@ -53,7 +54,8 @@ def optimal_budgets(model: VarianceModel, aims: Sequence[Aim], total: float) -> 
         gains = np.array([weighted_error(model, aims, slope) for slope in slopes]) / error
         return np.log(error), gains - shares * gains.sum()
 
-    return total * softmax(least(objective, list(starts(model))))
+    begin = promising(starts(model), lambda x: objective(x)[0])
+    return total * softmax(_least(objective, begin))
 
 
 def starts(model: VarianceModel) -> Iterator[Floats]:
@@ -70,7 +72,12 @@ def starts(model: VarianceModel) -> Iterator[Floats]:
                 yield np.where(is_small, -6.0, 0.0)
 
 
-def least(objective: Callable[[Floats], tuple[float, Floats]], begin: Sequence[Floats]) -> Floats:
+def promising(begin: Iterable[Floats], value: Callable[[Floats], float]) -> list[Floats]:
+    """The starts with the least values."""
+    return sorted(begin, key=value)[:_MOST_STARTS]
+
+
+def _least(objective: Callable[[Floats], tuple[float, Floats]], begin: Sequence[Floats]) -> Floats:
     """The best end of descents from several starts."""
     # Precision that is lost is no failure: shares are rounded far more coarsely than that.
     ends = [minimize(objective, x, jac=True, method="BFGS", options={"gtol": 1e-9}) for x in begin]

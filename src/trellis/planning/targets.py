@@ -25,7 +25,7 @@ from scipy.optimize import minimize, nnls
 from trellis.model.confidence import standard_errors_within
 from trellis.model.queries import Query
 from trellis.planning.budget.roots import falling_root
-from trellis.planning.data_free import starts
+from trellis.planning.data_free import promising, starts
 from trellis.planning.expected_variance import VarianceModel
 from trellis.planning.spine_shape import Numbers
 
@@ -88,7 +88,8 @@ class Met:
 def least_budgets(model: VarianceModel, targets: Sequence[Target]) -> Floats:
     """The budgets of all slots with the least sum that meets every target."""
     problem = _Problem(model, targets)
-    return min((problem.solve(start) for start in starts(model)), key=lambda found: found.sum())
+    begin = promising(starts(model), lambda y: np.log(np.exp(y).sum()) + problem.scale(y))
+    return min(map(problem.solve, begin), key=lambda found: found.sum())
 
 
 def least_total(model: VarianceModel, targets: Sequence[Target], shares: Floats) -> float:
@@ -169,17 +170,22 @@ class _Problem:
     def _solve_for(self, active: list[tuple[int, int]], start: Floats) -> Floats:
         """Meet the targets for these entries alone.
 
-        The precision of an estimate is concave in the precisions of what is measured, and almost
-        linear: limit / variance - 1 >= 0 makes the easiest constraint.
+        The precision of an estimate is concave in the precisions of what is measured, so its
+        logarithm, log limit - log variance >= 0, makes a convex constraint.
         """
 
         def values(z: Floats) -> Floats:
             ratios = self._evaluate(np.log(z * start).tobytes())[0]
-            return np.array([1 / ratios[k][e] - 1 for k, e in active])
+            return np.array([-np.log(max(ratios[k][e], _LEAST_RATIO)) for k, e in active])
 
         def jacobian(z: Floats) -> Floats:
             ratios, slopes = self._evaluate(np.log(z * start).tobytes())
-            return np.array([[-s[k][e] / ratios[k][e] ** 2 for s in slopes] / z for k, e in active])
+            return np.array(
+                [
+                    [-s[k][e] / max(ratios[k][e], _LEAST_RATIO) for s in slopes] / z
+                    for k, e in active
+                ]
+            )
 
         sizes = start / start.sum()
         return (
