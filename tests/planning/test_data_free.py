@@ -107,7 +107,7 @@ def test_weights_that_do_not_fit_are_refused(weights, words):
 
 
 def test_unknown_strategies_are_refused():
-    with pytest.raises(SpecError, match="no strategy 'magic'.*uniform, optimal"):
+    with pytest.raises(SpecError, match=r"no strategy 'magic'.*uniform, optimal"):
         Outlook(scene(), np.ones(4)).compare(["magic"])
 
 

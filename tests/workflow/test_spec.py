@@ -140,7 +140,7 @@ BAD_VALUES = {
     "privacy__unit": ("a/b", r"privacy\.unit: use letters"),
     "privacy__neighbours": ("swap", "privacy.neighbours: .*'add_remove' or 'replace'"),
     "privacy__mechanism": ("gaussian", "'discrete_gaussian' or 'discrete_laplace'"),
-    "estimate__method": ("magic", "'gls_topdown', 'topdown' or 'gls'"),
+    "estimate__method": ("magic", "'gls_topdown', 'topdown', 'gls' or 'bottomup'"),
     "privacy__budget": (5, "privacy.budget"),
     "unprotected__totals": ("state", "unprotected.totals"),
     "output__csv": ("perhaps", "output.csv"),

@@ -108,7 +108,7 @@ def how_far_met(model: VarianceModel, targets: Sequence[Target], budgets: Floats
         variances = model.of_query(solved, target.level, target.query)
         widths = np.sqrt(np.repeat(variances, areas)) * target.factor(model.kind)
         # cost is the derivative by log variance, and the variance goes with the square of within
-        per_unit = 2 * cost / float(target.within)
+        per_unit = 2 * float(cost) / float(target.within)
         lines.append(Met(target, float(widths.max()), float(np.median(widths)), per_unit))
     return lines
 

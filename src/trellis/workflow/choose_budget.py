@@ -41,7 +41,7 @@ def chosen_split(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> Split:
     if privacy.budget is not None and not privacy.budget.is_least:
         stated = privacy.budget.value()
     is_computed = isinstance(privacy.shares, OptimalSharesSpec) or shares_are_open(spec)
-    if stated is not None and not is_computed:
+    if stated is not None and not is_computed and not spec.accuracy:
         assert isinstance(privacy.shares, Shares)
         return Split(stated, privacy.shares)
     scene = scene_of(spec, hierarchy, schema)
