@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +13,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL
 from trellis.model.schema import Schema
 from trellis.planning.budget.shares import Shares
-from trellis.planning.choose import Scene, SlotKey, Wish, choose, level_weights
+from trellis.planning.choose import Scene, Wish, choose, level_weights
 from trellis.planning.counts import measurable_levels
 from trellis.planning.invariants import exact_levels
 from trellis.planning.targets import Target
@@ -26,27 +24,14 @@ from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A budget and the shares of the levels."""
-
-    budget: Budget
-    shares: Shares
-
-
-def chosen_split(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> Split:
-    """What the spec states, or what its wish amounts to."""
-    privacy = spec.privacy
-    stated = None
+def chosen_split(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+    """The budget and the shares of the levels that a spec with targets or a wish amounts to."""
+    privacy, stated = spec.privacy, None
     if privacy.budget is not None and not privacy.budget.is_least:
         stated = privacy.budget.value()
-    is_computed = isinstance(privacy.shares, OptimalSharesSpec) or shares_are_open(spec)
-    if stated is not None and not is_computed and not spec.accuracy:
-        assert isinstance(privacy.shares, Shares)
-        return Split(stated, privacy.shares)
     scene = scene_of(spec, hierarchy, schema)
-    choice = choose(scene, _wish(spec, scene, stated, is_computed=is_computed))
-    return Split(choice.budget, _by_level(choice.shares))
+    choice = choose(scene, _wish(spec, scene, stated))
+    return choice.budget, Shares({level: share for (level, _), share in choice.shares.items()})
 
 
 def shares_are_open(spec: Spec) -> bool:
@@ -102,11 +87,10 @@ def prior_counts(
     return read_prior(place, hierarchy, spec.hierarchy.code_width)
 
 
-def _wish(spec: Spec, scene: Scene, budget: Budget | None, *, is_computed: bool) -> Wish:
+def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     targets, shares, most = targets_of(spec, scene), spec.privacy.shares, _most(spec)
     levels = scene.hierarchy.level_names
-    if not is_computed:
-        assert isinstance(shares, Shares)
+    if isinstance(shares, Shares) and not shares_are_open(spec):
         stated = shares.over(levels, scene.measured_levels)
         query = dict(scene.slots)
         by_slot = {(name, query[name]): share for name, share in stated.items()}
@@ -129,7 +113,3 @@ def _most(spec: Spec) -> Fraction:
         return MOST
     pure = spec.privacy.mechanism == DiscreteLaplace.name
     return min(MOST, (limit.epsilon if pure else limit.rho) or MOST)
-
-
-def _by_level(shares: Mapping[SlotKey, Fraction]) -> Shares:
-    return Shares({level: share for (level, _), share in shares.items()})

@@ -16,9 +16,10 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
+from trellis.privacy.budget import Budget
 from trellis.storage.hierarchies import hierarchy_digest
-from trellis.workflow.choose_budget import chosen_split
 from trellis.workflow.config import Spec
+from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
 
 
@@ -41,20 +42,32 @@ def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
 def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    split = chosen_split(spec, hierarchy, schema)
+    budget, shares = _budget_and_shares(spec, hierarchy, schema)
     request = CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
         neighbours=privacy.neighbours,
         max_contribution=privacy.max_contribution,
-        budget=split.budget,
-        shares=split.shares,
+        budget=budget,
+        shares=shares,
         unprotected_totals=spec.unprotected.totals,
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
     return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+
+
+def _budget_and_shares(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+    """What the spec states, or what its wish amounts to."""
+    budget, shares = spec.privacy.budget, spec.privacy.shares
+    if spec.accuracy or isinstance(shares, OptimalSharesSpec):
+        # Optimisers take a while to import; specs that state all do without.
+        from trellis.workflow.choose_budget import chosen_split
+
+        return chosen_split(spec, hierarchy, schema)
+    assert budget is not None
+    return budget.value(), shares
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
