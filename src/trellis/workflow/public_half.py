@@ -9,6 +9,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
@@ -18,17 +21,19 @@ import yaml
 from trellis.errors import RunFolderError, TrellisError
 from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
+from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.expected_error import with_expected_errors
+from trellis.release.deployment_record import deployment_yaml
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
 from trellis.release.size_tables import size_guide, write_statistics
 from trellis.release.tables import write_tables
-from trellis.storage.atomic import new_folder, remove_partials, write_json
+from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json, write_text
 from trellis.storage.estimates import read_estimates, write_estimates
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
@@ -90,17 +95,44 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, identity.csv)
     if not folder.report.is_dir():
-        with new_folder(folder.report) as partial:
-            (partial / "index.html").write_text(report_page(plan), encoding="utf-8")
+        with progress.stage("report"), new_folder(folder.report) as partial:
+            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
+            (partial / "index.html").write_text(page, encoding="utf-8")
     made = (folder.measurements, folder.estimates, folder.release, folder.report)
-    for path in (*made, folder.privacy, folder.manifest):
+    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
         remove_partials(path)
     write_json(folder.privacy, privacy_record(plan))
+    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
     write_json(
         folder.manifest,
         manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
     )
     return Release(folder.path)
+
+
+def remake_report(folder: RunFolder) -> Path:
+    """Write the report of a finished run anew, and its hash into the manifest."""
+    folder.require_started()
+    if not folder.is_finished:
+        raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    listed = read_json(folder.manifest)
+    plan, run_id = folder.plan(), folder.identity().run_id
+    path = folder.report / "index.html"
+    try:
+        date = str(listed["created"])[: len("2000-01-01")]
+        page = report_page(PublicRun(folder.path, plan, folder.hierarchy(), run_id, date))
+        listed["sha256"][path.relative_to(folder.path).as_posix()] = sha256(
+            page.encode()
+        ).hexdigest()
+    except (KeyError, TypeError):
+        raise RunFolderError(f"{folder.manifest} is damaged.") from None
+    write_text(path, page)
+    write_json(folder.manifest, listed)
+    return path
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:

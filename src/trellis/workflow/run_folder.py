@@ -3,7 +3,7 @@
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
-    privacy.json  manifest.json                            the manifest comes last: finished
+    privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """
@@ -67,6 +67,7 @@ class RunFolder:
         self.release = path / "release"
         self.report = path / "report"
         self.privacy = path / "privacy.json"
+        self.deployment = path / "deployment.yaml"
         self.manifest = path / "manifest.json"
 
     # -- state ----------------------------------------------------------------------------------
