@@ -52,6 +52,15 @@ def command(
     prior_area: PriorArea = None,
     prior_count: PriorCount = None,
     pictures: Pictures = None,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Search settings of the spine for the areas.")
+    ] = False,
+    areas: Annotated[
+        Path | None, typer.Option("--areas", help="Write every area's errors as CSV.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw what the spine does, as SVG.")
+    ] = None,
 ) -> None:
     """Show shares, noise, expected errors and the guarantee; no counts are touched."""
     from trellis.workflow.config import Spec
@@ -84,6 +93,15 @@ def command(
         for path in write_pictures(pictures, report):
             if not as_json:
                 terminal.say(f"Drew {path}.")
+    if suggest or areas is not None or picture is not None:
+        from trellis.cli.plan_spine import draw, suggest_settings, write_areas
+
+        if areas is not None:
+            write_areas(terminal, report.prepared, areas)
+        if picture is not None:
+            draw(terminal, report.plan, picture)
+        if suggest:
+            suggest_settings(terminal, report.prepared)
 
 
 def _prior(file: Path | None, area: str | None, count: str | None) -> PriorSpec | None:

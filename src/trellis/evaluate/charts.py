@@ -92,6 +92,31 @@ def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
     return _svg(title, parts, height=_TOP + step * len(bars) + 12)
 
 
+def before_after_chart(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
+    """Pairs of horizontal bars: a number before and after, and their ratio."""
+    most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
+    label_width, top, step = 150, 56, 40
+    scale = (WIDTH - label_width - 120) / most
+    parts = []
+    for i, word in enumerate(("before", "after")):
+        x = label_width + 160 * i
+        parts += [_bar(x, 28, 14, i), _text(x + 20, 38, word)]
+    for row, (name, *values) in enumerate(rows):
+        y = top + row * step
+        parts.append(_text(label_width - 8, y + 20, _short(name), "end"))
+        ratio = f" ({values[1] / values[0]:.2f}x)" if values[0] else ""
+        for i, (value, said) in enumerate(zip(values, ("", ratio), strict=True)):
+            parts.append(_bar(label_width, y + 15 * i, scale * value, i))
+            x = label_width + scale * value + 6
+            parts.append(_text(x, y + 11 + 15 * i, f"{value:.3g}{said}"))
+    return _svg(title, parts, height=top + step * len(rows) + 8)
+
+
+def _bar(x: float, y: float, width: float, number: int) -> str:
+    colour = ("#999999", _COLOURS[0])[number]
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="13" fill="{colour}"/>'
+
+
 @dataclass(frozen=True, slots=True)
 class _Frame:
     """From positions on the scales to pixels."""

@@ -13,6 +13,7 @@ from trellis.evaluate import sections
 from trellis.evaluate.area_tree import SCRIPT, area_tree
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
+from trellis.evaluate.spine_pictures import areas_of_interest
 
 SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.what_is_released,
@@ -22,6 +23,7 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.how_private_it_is,
     sections.where_the_budget_went,
     sections.how_accurate_it_is,
+    areas_of_interest,
     sections.how_to_read_a_margin,
     area_tree,
     sections.how_to_cite,

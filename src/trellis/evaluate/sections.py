@@ -97,9 +97,10 @@ def how_private_it_is(run: PublicRun) -> str:
 
 def where_the_budget_went(run: PublicRun) -> str:
     plan = run.plan
-    shares = dict.fromkeys(plan.levels, Fraction(0))
+    shares = dict.fromkeys(plan.levels if plan.spine is None else (), Fraction(0))
     for query in plan.queries:
-        shares[query.level] += query.share
+        of = "" if query.share_class is None else f" ({plan.n_nodes(query):,})"  # nodes of a spine
+        shares[query.level + of] = shares.get(query.level + of, Fraction(0)) + query.share
     bars = [(level, 100 * float(share)) for level, share in shares.items()]
     rows = [
         [

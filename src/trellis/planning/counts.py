@@ -47,7 +47,7 @@ def plan_counts(
     )
     measurable = measurable_levels(levels, exact, schema.n_cells, request.method)
     shares = request.shares.over(levels, measurable)
-    _check_identifiable(request.method, levels, measurable, shares)
+    check_identifiable(request.method, levels, measurable, shares)
 
     noise = noise_for_shares(request.budget, shares, protection)
     invariants = [PlannedQuery(name, TOTAL, Fraction(0), None) for name in exact]
@@ -83,7 +83,7 @@ def measurable_levels(
     return [name for name in levels if n_cells > 1 or name not in exact]
 
 
-def _check_identifiable(
+def check_identifiable(
     method: str, levels: Sequence[str], measurable: Sequence[str], shares: dict[str, Fraction]
 ) -> None:
     """Every cell of every area must be determined by what is measured."""

@@ -76,8 +76,8 @@ class Outlook:
 
     @classmethod
     def of(cls, plan: Plan, hierarchy: Hierarchy) -> Outlook | None:
-        """None for kinds and methods whose errors are not known beforehand."""
-        if plan.kind == GROUP_SIZES or plan.method not in HAS_OUTLOOK:
+        """None where errors are not known beforehand; on a spine, the plan itself has them."""
+        if plan.kind == GROUP_SIZES or plan.method not in HAS_OUTLOOK or plan.spine is not None:
             return None
         noisy = [query for query in plan.queries if query.noise is not None]
         slots = tuple((query.level, query.query) for query in noisy)

@@ -10,14 +10,13 @@ from typing import Any
 from trellis.errors import SpecError
 from trellis.model.plan import Plan
 from trellis.planning.choose import level_weights, met_targets
-from trellis.planning.expected_error import with_expected_errors
 from trellis.planning.outlook import Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
 from trellis.workflow.choose_budget import prior_counts, targets_of
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
-from trellis.workflow.prepare import Prepared, prepare
+from trellis.workflow.prepare import Prepared, foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.simulate import Simulation, simulate
 
@@ -26,6 +25,7 @@ from trellis.workflow.simulate import Simulation, simulate
 class PlanReport:
     """A plan, what it is expected to bring, and where asked how others compare."""
 
+    prepared: Prepared
     plan: Plan
     outlook: Outlook | None
     targets: tuple[Met, ...]
@@ -53,7 +53,7 @@ def plan_report(
     `releases` of them are simulated on `prior`, or on the prior of the spec.
     """
     prepared = prepare(spec, hierarchy)
-    plan = with_expected_errors(prepared.plan, prepared.hierarchy)
+    plan = foreseen(prepared)
     outlook = Outlook.of(plan, prepared.hierarchy)
     met: Sequence[Met] = ()
     if outlook is not None and spec.accuracy:
@@ -61,6 +61,7 @@ def plan_report(
         met = met_targets(outlook.scene, targets, outlook.budgets.tolist())
     budget = spec.privacy.budget
     return PlanReport(
+        prepared,
         plan,
         outlook,
         tuple(met),

@@ -11,7 +11,9 @@ _FOREIGN = {
         "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
         "data.size", "data.groups", "unprotected.groups", "estimate.weights",
     ),
-    "group_sizes": ("data.cells", "data.count", "unprotected.totals", "estimate.method"),
+    "group_sizes": (
+        "data.cells", "data.count", "unprotected.totals", "estimate.method", "areas", "spine",
+    ),
 }  # fmt: skip
 _MISSING = {
     "counts": {"data.area": ""},
