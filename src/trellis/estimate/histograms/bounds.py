@@ -77,7 +77,7 @@ def stack_bounds(
 
     Raises where a query's answer for the parent cannot be shared out at all.
     """
-    rows, starts, children, lowers, uppers = [], [], [], [], []
+    rows, sizes, children, lowers, uppers = [], [], [], [], []
     for bound in given:
         index = prepared.index(bound.query)
         query = prepared.queries[index]
@@ -87,24 +87,21 @@ def stack_bounds(
         lower, upper = np.maximum(bound.lower, 0.0), bound.upper
         _check_totals(bound, lower, upper, totals, query.name)
         greatest = np.minimum(upper, totals)
-        binds = (lower > 0) | (upper < totals)
-        binds &= greatest > 0  # the rest is blocked
+        binds = ((lower > 0) | (upper < totals)) & (greatest > 0)  # the rest is blocked
         members = _members(bound, len(lower))
-        for k in range(full_row.size):
-            for unit in np.flatnonzero(binds[:, full_row[k]]):
-                if members[unit].size == 0:
-                    continue
-                rows.append(place.start + k)
-                starts.append(members[unit].size)
-                children.append(members[unit])
-                lowers.append(lower[unit, full_row[k]])
-                uppers.append(greatest[unit, full_row[k]])
+        unit, k = np.nonzero(binds[:, full_row])
+        rows.append(place.start + k)
+        sizes += [members[u].size for u in unit]
+        children += [members[u] for u in unit]
+        lowers.append(lower[unit, full_row[k]])
+        uppers.append(greatest[unit, full_row[k]])
+    whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     return Bounds(
-        np.array(rows, dtype=np.int64),
-        np.concatenate([[0], np.cumsum(starts)]).astype(np.int64),
-        np.concatenate(children).astype(np.int64) if children else np.zeros(0, dtype=np.int64),
-        np.array(lowers, dtype=np.float64),
-        np.array(uppers, dtype=np.float64),
+        np.concatenate([whole, *rows]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([whole, *children]),
+        np.concatenate([real, *lowers]),
+        np.concatenate([real, *uppers]),
     )
 
 
