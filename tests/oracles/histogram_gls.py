@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import null_space
+
 from oracles.histogram_family import matrix
 from oracles.tree_gls import design
-from scipy.linalg import null_space
 
 
 def dense_histogram_gls(hierarchy, schema, measured, values):

@@ -83,7 +83,8 @@ def stack_bounds(
         query = prepared.queries[index]
         place = stack.rows(prepared.marginal_of[index])
         full_row = stack.full_row[place]
-        totals = np.bincount(query.cell_of[active], parent, query.n_cells)
+        totals = np.zeros(query.n_cells)
+        np.add.at(totals, query.cell_of[active], parent)
         lower, upper = np.maximum(bound.lower, 0.0), bound.upper
         _check_totals(bound, lower, upper, totals, query.name)
         greatest = np.minimum(upper, totals)
@@ -123,7 +124,8 @@ def _check_totals(
         )
     covers_all = bound.group_of is None or (bound.group_of >= 0).all()
     greatest = upper.sum(axis=0) if covers_all else np.full(totals.size, inf)
-    too_many, too_few = lower.sum(axis=0) > totals, greatest < totals
+    too_many = lower.sum(axis=0) > totals
+    too_few = (greatest < totals) & (totals < inf)  # the root takes what it can hold
     for problem, wrong in (("at least", too_many), ("at most", too_few)):
         if wrong.any():
             k = int(np.argmax(wrong))

@@ -1,4 +1,4 @@
-"""What the estimators of histograms read: a tree, a schema, and noisy answers by level and query."""
+"""What the estimators of histograms read: a tree, a schema, noisy answers by level and query."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class _Family:
         if not self.active.size:
             return np.zeros((0, self.n_children)), (0.0, 0.0, 0)
         quadratic, mu, x = weighted_queries(
-            self.prepared, self.active, stack, self.parent, values, weights, self.n_children
+            self.prepared, self.active, stack, values, weights, self.n_children
         )
         found = solve(
             stack, quadratic, self.parent, blocked, bounds, mu, tolerance, MOST_ITERATIONS, x
@@ -157,7 +157,6 @@ def weighted_queries(
     prepared: PreparedQueries,
     active: IntArray,
     stack: Stack,
-    parent: FloatArray,
     values: Sequence[FloatArray],
     weights: Sequence[FloatArray],
     n_children: int,
@@ -184,8 +183,7 @@ def weighted_queries(
             row_weight[place] += w[:, cells].T
             rows[place] += (w * z)[:, cells].T
     mu = float(diagonal.min())
-    even = np.repeat(parent[:, np.newaxis] / n_children, n_children, axis=1)
-    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), even)
+    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), 0.0)
     hand_down(stack, rows, linear)
     n_groups = stack.source.size
     quadratic = Quadratic(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
@@ -30,7 +29,7 @@ class Objective(Protocol):
     def prepared(self) -> PreparedQueries: ...
 
     def quadratic(
-        self, stack: Stack, active: IntArray, parent: FloatArray, first: int, last: int
+        self, stack: Stack, active: IntArray, first: int, last: int
     ) -> tuple[Quadratic, float, FloatArray]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
         ...
@@ -61,10 +60,9 @@ class OwnMeasurements:
             for name in self._weights
         ]
 
-    def information(self, answers: Sequence[FloatArray]) -> FloatArray:
+    def information(self, answers: Sequence[NDArray], n_nodes: int) -> FloatArray:
         """The sum of Q'z / variance: cells x nodes."""
         stack = self.prepared.tree.stack
-        n_nodes = len(answers[0]) if answers else 0
         out = np.zeros((self._evidence.schema.n_cells, n_nodes))
         rows = np.zeros((stack.n_rows, n_nodes))
         for i, (z, weight) in enumerate(zip(answers, self._weights.values(), strict=True)):
@@ -77,11 +75,11 @@ class OwnMeasurements:
         return out
 
     def quadratic(
-        self, stack: Stack, active: IntArray, parent: FloatArray, first: int, last: int
+        self, stack: Stack, active: IntArray, first: int, last: int
     ) -> tuple[Quadratic, float, FloatArray]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         return weighted_queries(
-            self.prepared, active, stack, parent, self.answers(first, last), weights, last - first
+            self.prepared, active, stack, self.answers(first, last), weights, last - first
         )
 
 
@@ -115,7 +113,9 @@ class SubtreeEstimates:
         own = algebra.tree
         n_own = len(own.order)
         maps = [_cells_of(own, g) for g in range(n_own)] + [q.cell_of for q in bounded]
-        tree = MarginalTree.of(maps, own.n_cells, [bool(w) for w in own.is_whole] + [False] * len(bounded))
+        tree = MarginalTree.of(
+            maps, own.n_cells, [bool(w) for w in own.is_whole] + [False] * len(bounded)
+        )
         place = {position: g for g, position in enumerate(tree.order)}
         self.prepared = PreparedQueries(
             tuple(bounded), tree, tuple(place[n_own + i] for i in range(len(bounded)))
@@ -127,7 +127,11 @@ class SubtreeEstimates:
             self._starts[place[g]] = starts[g]
 
     def quadratic(
-        self, stack: Stack, active: IntArray, parent: FloatArray, first: int, last: int
+        self,
+        stack: Stack,  # noqa: ARG002 - part of the protocol
+        active: IntArray,
+        first: int,
+        last: int,
     ) -> tuple[Quadratic, float, FloatArray]:
         classes = self._class_of[first:last]
         u = np.ascontiguousarray(self._estimates[:, first:last])
@@ -158,13 +162,3 @@ def _cells_of(tree: MarginalTree, marginal: int) -> IntArray:
     for g in reversed(path):
         rows = stack.link[stack.link_start[g] + rows] - stack.row_start[g]
     return rows
-
-
-@dataclass(frozen=True, slots=True)
-class LevelBound:
-    """Bounds on the answers of a query: nodes of a level (or groups of nodes) x query cells."""
-
-    query: str
-    lower: FloatArray
-    upper: FloatArray
-    group_of: IntArray | None = None

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
+from math import prod
 
 import numpy as np
 from numba import njit
@@ -120,6 +121,7 @@ class Algebra:
             for factor in query.factors:
                 if factor.is_recoded:
                     recodes[factor.attribute].append(factor.group_of)
+        _check_size(recodes)
         axes = tuple(Axis.of(size, r) for size, r in zip(shape, recodes, strict=True))
         able = [i for i, axis in enumerate(axes) if axis.has_contrasts]
         subspaces = tuple(u for k in range(len(able) + 1) for u in combinations(able, k))
@@ -135,13 +137,6 @@ class Algebra:
                 whole.append(_n_atoms(axes, kept_set) > 1)
         tree = MarginalTree.of(maps, int(np.prod(shape)), whole)
         entries = sum(_n_atoms(axes, t) ** 2 for t in sets)
-        largest = max(_n_atoms(axes, u) for u in subspaces)
-        if largest > LARGEST_BLOCK:
-            raise StructureError(
-                f"The recodes of all attributes together make {largest} groups; more than "
-                f"{LARGEST_BLOCK} are too many for gls_topdown. Use fewer or coarser recodes, or "
-                "method topdown."
-            )
         return cls(axes, subspaces, sets, tree, entries)
 
     # -- operators ------------------------------------------------------------------------------
@@ -191,9 +186,7 @@ class Algebra:
             parts.append((change @ total @ change.T).reshape(n, -1).T)
         return np.ascontiguousarray(np.concatenate(parts))
 
-    def apply(
-        self, written: FloatArray, which: NDArray[np.int64], x: FloatArray
-    ) -> FloatArray:
+    def apply(self, written: FloatArray, which: NDArray[np.int64], x: FloatArray) -> FloatArray:
         """Operator `which[i]` on column i of x (cells x vectors)."""
         out = np.zeros_like(x)
         rows = np.empty((self.tree.stack.n_rows, x.shape[1]))
@@ -262,6 +255,16 @@ class Algebra:
                 members.append(sets)
             kind_of_cell[cell] = kinds[key]
         return members, kind_of_cell
+
+
+def _check_size(recodes: Sequence[Sequence[tuple[int, ...]]]) -> None:
+    largest = prod(len(set(zip(*groups, strict=True))) for groups in recodes if groups)
+    if largest > LARGEST_BLOCK:
+        raise StructureError(
+            f"The recodes of all attributes together make {largest} groups; more than "
+            f"{LARGEST_BLOCK} are too many for gls_topdown. Use fewer or coarser recodes, or "
+            "method topdown."
+        )
 
 
 def _kept(query: Query) -> list[int]:

@@ -43,6 +43,7 @@ CHECK_EVERY = 10
 """Iterations between two looks at the certificate."""
 
 POWER_STEPS = 8
+MOST_NEWTON_STEPS = 1000
 STALLED_CHECKS = 200
 """Looks without progress after which rounding errors are taken to forbid more."""
 
@@ -59,8 +60,8 @@ class Quadratic(NamedTuple):
     """The objective. Rows are those of a `Stack` of marginals, columns the children.
 
     The weights of marginal g are: none if `atoms[g]` is UNWEIGHTED; one for each row and child, in
-    `row_weight`, if it is BY_ROW; else its rows are ordered (cell, atom), and the weight between the
-    atoms a and b of a cell is `mix[mix_start[g] + a * atoms[g] + b]`, for each child.
+    `row_weight`, if it is BY_ROW; else its rows are ordered (cell, atom), and the weight between
+    the atoms a and b of a cell is `mix[mix_start[g] + a * atoms[g] + b]`, for each child.
     """
 
     diagonal: FloatArray
@@ -144,25 +145,25 @@ def threshold(row: Any, total: float, start: float) -> float:
     """The t at which the positive parts of row - t add up to total > 0, by Newton's method.
 
     The sum is convex and falls in t, so that after one step t only rises, and the entries above it
-    only get fewer: once their number repeats, the step was exact.
+    only get fewer: once they do not, the step was exact (or rounding would go round in circles).
     """
     t = start
-    above = -1.0
-    while True:
+    above = 0.0
+    for step in range(MOST_NEWTON_STEPS):
         count = 0.0
         surplus = 0.0
         for value in row:
             d = value - t
             surplus += d if d > 0 else 0.0
             count += 1.0 if d > 0 else 0.0
-        if count == above:
-            return t
+        if count > 0 and (count == above or (step > 2 and count > above)):
+            break
+        above = count
         if count == 0:
-            t = row.max() - total
-            above = -1.0
+            t = row.max() - total  # to the left of the solution
         else:
             t += (surplus - total) / count
-            above = count
+    return t
 
 
 @njit(nogil=True, cache=True, fastmath=REORDER)

@@ -88,17 +88,13 @@ def level_precisions(
     return levels[::-1]
 
 
-def subtrees(
-    hierarchy: Hierarchy, levels: Sequence[LevelPrecision]
-) -> list[LevelSubtrees]:
+def subtrees(hierarchy: Hierarchy, levels: Sequence[LevelPrecision]) -> list[LevelSubtrees]:
     """The pass up, root first in the result."""
     leaf = levels[-1]
     precision = [_within(own, free) for own, free in zip(leaf.own, leaf.free, strict=True)]
     covariance = [_inverse(j, free) for j, free in zip(precision, leaf.free, strict=True)]
     out = [
-        LevelSubtrees(
-            np.zeros(hierarchy.sizes[-1], dtype=np.int64), covariance, precision, None
-        )
+        LevelSubtrees(np.zeros(hierarchy.sizes[-1], dtype=np.int64), covariance, precision, None)
     ]
     for level in reversed(range(hierarchy.n_levels - 1)):
         below, here = out[-1], levels[level]
