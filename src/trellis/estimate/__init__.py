@@ -1,6 +1,13 @@
 """From noisy measurements to estimates: least squares on trees and whole numbers that add up."""
 
+from trellis.estimate.chebyshev import project_chebyshev, project_chebyshev_families
 from trellis.estimate.projection import project_l2, project_l2_families
 from trellis.estimate.tree import gls
 
-__all__ = ["gls", "project_l2", "project_l2_families"]
+__all__ = [
+    "gls",
+    "project_chebyshev",
+    "project_chebyshev_families",
+    "project_l2",
+    "project_l2_families",
+]

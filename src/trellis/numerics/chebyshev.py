@@ -1,0 +1,152 @@
+r"""Whole, non-negative children at the least Chebyshev distance from their estimates, in int64.
+
+For each family, given whole x and a total c,
+
+    minimise max_i |y_i - x_i|   over whole y >= 0 with sum_i y_i = c.
+
+Many y attain the minimum; the order decides which one is taken. With z = y - x, d = c - sum x and b
+children:
+
+1. z_i = max(ceil(d / b), -x_i) has a sum of at least d; t = max |z_i| is a lower bound of the
+   minimum. What is too much, E = sum z - d, has to be taken away.
+2. Taking from child i down to z_i = max(-x_i, -t) costs nothing. Children give in ascending order
+   of x, so that small values, which are likely to be noise, vanish first; or in descending order.
+3. If that is not enough, only children with x_i > t can still give. t rises for all of them
+   together (water-filling); of the last unit of t, those give that come first in the order.
+
+Ties between equal x go to the least priority (`trellis.numerics.ties`). Sorting takes
+O(b log b), all else O(b).
+
+Range: sum_i |x_i| + c < 2^62, so that no sum leaves int64.
+
+Reference: IntOpt in Boninsegna and Silvestri, PoPETs 2025(3), doi:10.56553/popets-2025-0087. Their
+loops lower one child at a time and divide by zero for c = 0; this gives the same answer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from trellis.numerics.projection import IntArray, widest_family
+from trellis.numerics.ties import priority
+
+
+@njit(nogil=True, cache=True)
+def project_chebyshev_runs(
+    x: IntArray,
+    start: IntArray,
+    totals: IntArray,
+    descending: bool,
+    key: np.uint64,
+    first_index: int,
+    out: IntArray,
+    first: int,
+    last: int,
+) -> None:
+    """Project families `first : last` of the CSR row pointer `start` into `out`.
+
+    `first_index` is the index of `x[0]` in the whole level, for the breaking of ties.
+    """
+    widest = widest_family(start, first, last)
+    order, other = np.empty(widest, np.int64), np.empty(widest, np.int64)
+    rank = np.empty(widest, np.uint64)
+    for family in range(first, last):
+        lo, hi = start[family], start[family + 1]
+        size, total, y = hi - lo, totals[family], out[lo:hi]
+        if total == 0:
+            y[:] = 0
+            continue
+        if size == 1:
+            y[0] = total
+            continue
+        excess, bound = _raise_together(x[lo:hi], total, y)
+        if excess == 0:
+            continue
+        for i in range(size):
+            order[i] = i
+            rank[i] = priority(key, first_index + lo + i)
+        sorted_order = sort_order(x[lo:hi], rank[:size], descending, order[:size], other[:size])
+        excess = _take_within(x[lo:hi], y, sorted_order, bound, excess)
+        if excess > 0:
+            _take_beyond(x[lo:hi], y, sorted_order, descending, excess)
+
+
+@njit(nogil=True, cache=True)
+def _raise_together(x: IntArray, total: int, y: IntArray) -> tuple[int, int]:
+    """Step 1: y = x + max(ceil(d / b), -x); what is too much, and the bound t."""
+    missing = total
+    for value in x:
+        missing -= value
+    each = -((-missing) // x.size)
+    excess, bound = -missing, 0
+    for i in range(x.size):
+        change = max(each, -x[i])
+        y[i] = x[i] + change
+        excess += change
+        bound = max(bound, abs(change))
+    return excess, bound
+
+
+@njit(nogil=True, cache=True)
+def _take_within(x: IntArray, y: IntArray, order: IntArray, bound: int, excess: int) -> int:
+    """Step 2: lower each child to max(0, x - t); returns what is still too much."""
+    for i in order:
+        taken = min(excess, y[i] - max(0, x[i] - bound))
+        y[i] -= taken
+        excess -= taken
+        if excess == 0:
+            break
+    return excess
+
+
+@njit(nogil=True, cache=True)
+def _take_beyond(
+    x: IntArray, y: IntArray, order: IntArray, descending: bool, excess: int
+) -> None:
+    """Step 3: raise t by r + 1, where r is the most that is not enough; y = max(0, x - t) here."""
+    size, given, fallen = x.size, 0, 0
+    while True:  # y rises with x: find the first that can give its part of what is left
+        lowest = order[size - 1 - fallen] if descending else order[fallen]
+        if y[lowest] * (size - fallen) >= excess - given:
+            break
+        given += y[lowest]
+        fallen += 1
+    r = (excess - given - 1) // (size - fallen)
+    excess -= given + r * (size - fallen)
+    for i in order:
+        gone = min(y[i], r)
+        if y[i] > r and excess > 0:
+            gone += 1
+            excess -= 1
+        y[i] -= gone
+
+
+@njit(nogil=True, cache=True)
+def sort_order(
+    x: IntArray, rank: np.ndarray, descending: bool, order: IntArray, other: IntArray
+) -> IntArray:
+    """Positions sorted by x, equal ones by rank: merging, so O(b log b) whatever the input."""
+    size = x.size
+    width = 1
+    while width < size:
+        for begin in range(0, size, 2 * width):
+            middle, end = min(begin + width, size), min(begin + 2 * width, size)
+            left, right = begin, middle
+            for place in range(begin, end):
+                take_left = right >= end
+                if left < middle and right < end:
+                    a, b = order[left], order[right]
+                    if x[a] == x[b]:
+                        take_left = rank[a] <= rank[b]
+                    else:
+                        take_left = (x[a] < x[b]) != descending
+                if take_left:
+                    other[place] = order[left]
+                    left += 1
+                else:
+                    other[place] = order[right]
+                    right += 1
+        order, other = other, order
+        width *= 2
+    return order
