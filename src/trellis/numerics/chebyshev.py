@@ -31,6 +31,8 @@ from numba import njit
 from trellis.numerics.projection import IntArray, widest_family
 from trellis.numerics.ties import priority
 
+_SHORT = 16  # runs that insertion sorts fastest
+
 
 @njit(nogil=True, cache=True)
 def project_chebyshev_runs(
@@ -63,13 +65,16 @@ def project_chebyshev_runs(
         excess, bound = _raise_together(x[lo:hi], total, y)
         if excess == 0:
             continue
+        givers = 0
         for i in range(size):
-            order[i] = i
-            rank[i] = priority(key, first_index + lo + i)
-        sorted_order = sort_order(x[lo:hi], rank[:size], descending, order[:size], other[:size])
+            if y[i] > 0:
+                order[givers] = i
+                givers += 1
+                rank[i] = priority(key, first_index + lo + i)
+        sorted_order = sort_order(x[lo:hi], rank, descending, order[:givers], other[:givers])
         excess = _take_within(x[lo:hi], y, sorted_order, bound, excess)
         if excess > 0:
-            _take_beyond(x[lo:hi], y, sorted_order, descending, excess)
+            _take_beyond(y, sorted_order, descending, excess)
 
 
 @njit(nogil=True, cache=True)
@@ -101,11 +106,9 @@ def _take_within(x: IntArray, y: IntArray, order: IntArray, bound: int, excess: 
 
 
 @njit(nogil=True, cache=True)
-def _take_beyond(
-    x: IntArray, y: IntArray, order: IntArray, descending: bool, excess: int
-) -> None:
+def _take_beyond(y: IntArray, order: IntArray, descending: bool, excess: int) -> None:
     """Step 3: raise t by r + 1, where r is the most that is not enough; y = max(0, x - t) here."""
-    size, given, fallen = x.size, 0, 0
+    size, given, fallen = order.size, 0, 0
     while True:  # y rises with x: find the first that can give its part of what is left
         lowest = order[size - 1 - fallen] if descending else order[fallen]
         if y[lowest] * (size - fallen) >= excess - given:
@@ -126,22 +129,26 @@ def _take_beyond(
 def sort_order(
     x: IntArray, rank: np.ndarray, descending: bool, order: IntArray, other: IntArray
 ) -> IntArray:
-    """Positions sorted by x, equal ones by rank: merging, so O(b log b) whatever the input."""
-    size = x.size
-    width = 1
+    """The positions in `order` sorted by x, equal ones by rank; uses `other` as scratch.
+
+    Insertion within short runs, then merging: O(b log b) whatever the input.
+    """
+    size, width = order.size, _SHORT
+    for begin in range(0, size, width):
+        for end in range(begin + 1, min(begin + width, size)):
+            moving, place = order[end], end
+            while place > begin and _precedes(moving, order[place - 1], x, rank, descending):
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = moving
     while width < size:
         for begin in range(0, size, 2 * width):
             middle, end = min(begin + width, size), min(begin + 2 * width, size)
             left, right = begin, middle
             for place in range(begin, end):
-                take_left = right >= end
-                if left < middle and right < end:
-                    a, b = order[left], order[right]
-                    if x[a] == x[b]:
-                        take_left = rank[a] <= rank[b]
-                    else:
-                        take_left = (x[a] < x[b]) != descending
-                if take_left:
+                if left < middle and (
+                    right >= end or not _precedes(order[right], order[left], x, rank, descending)
+                ):
                     other[place] = order[left]
                     left += 1
                 else:
@@ -150,3 +157,10 @@ def sort_order(
         order, other = other, order
         width *= 2
     return order
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _precedes(a: int, b: int, x: IntArray, rank: np.ndarray, descending: bool) -> bool:
+    if x[a] == x[b]:
+        return rank[a] < rank[b]
+    return (x[a] < x[b]) != descending
