@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trellis.cli.terminal import Terminal
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.accounting.zcdp import zcdp_rho
@@ -12,7 +13,7 @@ from trellis.privacy.guarantee import round_up
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
     rows = [_row(plan, level) for level in plan.levels]
-    columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+    columns = ["level", "pairs" if plan.kind == FLOWS else "areas", "share", "noise", "noise sd", "expected std error"]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
     terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
     terminal.result(plan.protection.in_words())
@@ -40,7 +41,8 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
 
 def _row(plan: Plan, level: str) -> list[str]:
     areas = f"{plan.areas[plan.levels.index(level)]:,}"
-    query = plan.query(level, plan.cell_query)
+    asked = plan.flow_query(level) if plan.kind == FLOWS else plan.cell_query
+    query = plan.query(level, asked)
     if query is None or query.noise is None:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"

@@ -7,6 +7,7 @@ from html import escape
 
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import attacks_in_words, guarantee_in_words
@@ -23,14 +24,15 @@ th:first-child, td:first-child { text-align: left; } tr { border-bottom: 1px sol
 """
 
 
-def report_page(plan: Plan) -> str:
-    """HTML from the plan alone: nothing in it depends on the records."""
+def report_page(plan: Plan, released: str = "") -> str:
+    """HTML from the plan, and a section on what is released; nothing else of the records."""
     accountant = plan.privacy.accountant
     measured = [q for q in plan.queries if q.noise is not None]
     shares = [(q.level, 100 * float(q.share)) for q in measured]
     body = [
         f"<h1>{escape(plan.release)}</h1>",
         _paragraph(_subject(plan)),
+        released,
         "<h2>What is protected</h2>",
         _list(guarantee_in_words(plan)),
         "<h2>What an attacker can learn</h2>",
@@ -49,7 +51,8 @@ def report_page(plan: Plan) -> str:
             "<h2>How accurate it is</h2>",
             _paragraph(
                 "A standard error belongs to the best linear unbiased estimate of a count, made "
-                "from all measurements. The true count lies between lower and upper with "
+                f"from {'its own measurement' if plan.kind == FLOWS else 'all measurements'}. "
+                "The true count lies between lower and upper with "
                 f"confidence {plan.confidence}."
             ),
             bar_chart("Median standard error of a count", "", errors),
@@ -64,6 +67,12 @@ def report_page(plan: Plan) -> str:
 
 
 def _subject(plan: Plan) -> str:
+    if plan.kind == FLOWS:
+        return (
+            f"Flows between areas on {len(plan.levels)} levels, out of {plan.areas[-1]:,} possible "
+            "ones on the last, made private with noise and put together so that they add up. The "
+            "tables and how to read them are in the folder release."
+        )
     what = "Groups by size" if plan.kind == GROUP_SIZES else "Counts"
     together = " and put together so that they add up" if plan.adds_up else ""
     return (

@@ -32,7 +32,5 @@ def noisy_children(
 
     values = noise.sample(int(start[-1]), bits)
     positions = np.full(values.size, ABSENT, dtype=np.int64)
-    add_to_children(
-        truth.start, truth.within, truth.count, parents, start, values, positions
-    )
+    add_to_children(truth.start, truth.within, truth.count, parents, start, values, positions)
     return values, positions

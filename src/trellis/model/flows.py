@@ -119,6 +119,26 @@ class Nodes:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowLevel:
+    """Estimated flows of one level that are not zero, in the order of the tree.
+
+    `centre` is unbiased, with standard error `std_error`; `counts` are published.
+    """
+
+    nodes: Nodes
+    counts: NDArray[np.int64]
+    centre: NDArray[np.float64]
+    std_error: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        columns = (self.nodes.destination, self.counts, self.centre, self.std_error)
+        if any(column.shape != self.nodes.origin.shape for column in columns):
+            raise StructureError("A level of flows needs one of each number for every node.")
+        if self.counts.dtype != np.int64 or (self.counts <= 0).any():
+            raise StructureError("Published flows are whole numbers above zero.")
+
+
 ROOT = Nodes(np.zeros(1, np.int32), np.zeros(1, np.int32))
 
 

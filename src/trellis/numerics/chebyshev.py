@@ -96,13 +96,14 @@ def _raise_together(x: IntArray, total: int, y: IntArray) -> tuple[int, int]:
 @njit(nogil=True, cache=True)
 def _take_within(x: IntArray, y: IntArray, order: IntArray, bound: int, excess: int) -> int:
     """Step 2: lower each child to max(0, x - t); returns what is still too much."""
+    left = excess
     for i in order:
-        taken = min(excess, y[i] - max(0, x[i] - bound))
+        taken = min(left, y[i] - max(0, x[i] - bound))
         y[i] -= taken
-        excess -= taken
-        if excess == 0:
+        left -= taken
+        if left == 0:
             break
-    return excess
+    return left
 
 
 @njit(nogil=True, cache=True)
@@ -116,12 +117,12 @@ def _take_beyond(y: IntArray, order: IntArray, descending: bool, excess: int) ->
         given += y[lowest]
         fallen += 1
     r = (excess - given - 1) // (size - fallen)
-    excess -= given + r * (size - fallen)
+    left = excess - given - r * (size - fallen)
     for i in order:
         gone = min(y[i], r)
-        if y[i] > r and excess > 0:
+        if y[i] > r and left > 0:
             gone += 1
-            excess -= 1
+            left -= 1
         y[i] -= gone
 
 

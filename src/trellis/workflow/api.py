@@ -17,9 +17,9 @@ from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
-def plan(spec: Spec, *, hierarchy: Any = None) -> Plan:
+def plan(spec: Spec, *, hierarchy: Any = None, destinations: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
-    prepared = prepare(spec, hierarchy)
+    prepared = prepare(spec, hierarchy, destinations=destinations)
     return with_expected_errors(prepared.plan, prepared.hierarchy)
 
 
@@ -30,6 +30,7 @@ def measure(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
@@ -44,13 +45,13 @@ def measure(
         if folder.is_measured:
             return folder
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data)
+        prepared = prepare(spec, hierarchy, data, destinations)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = with_expected_errors(prepared.plan, prepared.hierarchy)
     measure_into(
         folder,
-        Prepared(spec, prepared.hierarchy, expected),
+        Prepared(spec, prepared.hierarchy, expected, prepared.destinations),
         data,
         register,
         new_edition=new_edition,
@@ -66,13 +67,14 @@ def run(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
-    `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
-    the spec's files.
+    `data`, `hierarchy`, `register` (of groups) and `destinations` (of flows) take Arrow, Polars or
+    pandas frames in place of the spec's files.
     """
     folder = measure(
         spec,
@@ -80,6 +82,7 @@ def run(
         data=data,
         hierarchy=hierarchy,
         register=register,
+        destinations=destinations,
         new_edition=new_edition,
         progress=progress,
     )

@@ -17,10 +17,11 @@ def check(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     new_edition: bool = False,
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
-    prepared = prepare(spec, hierarchy, data)
+    prepared = prepare(spec, hierarchy, data, destinations)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source, register)
     ledger = Ledger(spec.ledger_path)

@@ -9,15 +9,19 @@ from typing import Any
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source, as_table
+from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.planning.flows import FlowsRequest, plan_flows
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.flows import has_exact_number
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.flow_tree import flow_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +31,57 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
+    destinations: Hierarchy | None = None  # of flows, where they differ from the origins
+
+    @property
+    def flow_tree(self) -> FlowTree:
+        """The two sides of flows."""
+        return flow_tree(self.plan, self.hierarchy, self.destinations)
 
 
-def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
-    """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
+def prepare(
+    spec: Spec, areas: Any = None, records: Any = None, destinations: Any = None
+) -> Prepared:
+    """Read the hierarchy and make the plan; all but the spec may be frames."""
     hierarchy = read_hierarchy(spec, areas, records)
+    if spec.kind == FLOWS:
+        return _prepare_flows(spec, hierarchy, records, destinations)
     make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
     return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
+
+
+def _prepare_flows(spec: Spec, origins: Hierarchy, records: Any, areas: Any) -> Prepared:
+    if areas is not None and spec.destinations is None:
+        raise SpecError(
+            "A frame of destinations was given, and the spec has no key destinations that tells "
+            "how to read it."
+        )
+    privacy = spec.privacy
+    other = None
+    if spec.destinations is not None:
+        key = "destinations.source"
+        other = read_areas(spec, spec.destinations, areas, records, key)
+    schema = Schema(spec.attributes or {"cell": ["total"]})
+    assert spec.tree is not None
+    assert spec.estimator is not None
+    tree = FlowTree.of(spec.tree, origins, other or origins, schema)
+    request = FlowsRequest(
+        release=spec.release,
+        dataset=spec.dataset,
+        unit=privacy.unit,
+        neighbours=privacy.neighbours,
+        max_contribution=privacy.max_contribution,
+        exactly=has_exact_number(spec),
+        distinct=spec.trips.distinct,
+        budget=privacy.budget.value(),
+        shares=privacy.shares,
+        estimator=spec.estimator,
+        penalty=spec.estimate.penalty,
+        confidence=spec.output.confidence,
+    )
+    digests = [hierarchy_digest(side) for side in (origins, other) if side is not None]
+    plan = plan_flows(request, tree, schema, "+".join(digests))
+    return Prepared(spec, origins, plan, other)
 
 
 def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
@@ -76,14 +124,19 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
 
 
 def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:
-    """The tree of areas. If it comes with the records, errors quote nothing of what was read."""
-    source = resolve_source(spec, spec.hierarchy.file, areas, "hierarchy.source")
-    same_file = areas is None and records is None and spec.areas_come_with_records
+    """The tree of areas, of the origins for flows."""
+    return read_areas(spec, spec.hierarchy, areas, records, "hierarchy.source")
+
+
+def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key: str) -> Hierarchy:
+    """A tree of areas. If it comes with the records, errors quote nothing of what was read."""
+    source = resolve_source(spec, layout.file, areas, key)
+    same_file = areas is None and records is None and spec.comes_with_records(layout)
     if not same_file and (areas is None or areas is not records):
-        return _read_layout(spec.hierarchy, source, confidential=False)
+        return _read_layout(layout, source, confidential=False)
     spec.require_public_areas()
     try:
-        return _read_layout(spec.hierarchy, source, confidential=True)
+        return _read_layout(layout, source, confidential=True)
     except SourceError:
         raise
     except (InputError, StructureError):

@@ -6,7 +6,7 @@ This module cannot import true counts; a contract of the import linter proves it
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,8 @@ from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
 from trellis.evaluate.report import report_page
 from trellis.model.estimates import Estimates
+from trellis.model.flows import FLOWS
+from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.expected_error import with_expected_errors
@@ -32,8 +34,14 @@ from trellis.storage.atomic import new_folder, remove_partials, write_json
 from trellis.storage.estimates import read_estimates, write_estimates
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
+from trellis.workflow.flow_release import (
+    flows_in_report,
+    write_flow_estimates,
+    write_flow_release,
+)
+from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.progress import Progress
-from trellis.workflow.run_folder import RunFolder, spec_hash
+from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
 
 
 class Release:
@@ -48,7 +56,10 @@ class Release:
         self._tables = folder.release
 
     def table(self, level: str) -> pa.Table:
-        """Columns geocode, level, attributes, count, std_error, lower, upper."""
+        """Columns geocode, level, attributes, count, std_error, lower, upper.
+
+        Of flows: origin, destination, attributes, count, std_error, lower, upper.
+        """
         self._require(level)
         return read_table(self._tables / f"{level}.parquet")
 
@@ -77,6 +88,33 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
     seconds: dict[str, float] = {}
+    if plan.kind == FLOWS:
+        report = _finish_flows(folder, plan, hierarchy, identity, seconds, progress)
+    else:
+        report = _finish_counts(folder, plan, hierarchy, identity, seconds, progress)
+    if not folder.report.is_dir():
+        with new_folder(folder.report) as partial:
+            (partial / "index.html").write_text(report(), encoding="utf-8")
+    made = (folder.measurements, folder.estimates, folder.release, folder.report)
+    for path in (*made, folder.privacy, folder.manifest):
+        remove_partials(path)
+    write_json(folder.privacy, privacy_record(plan))
+    write_json(
+        folder.manifest,
+        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
+    )
+    return Release(folder.path)
+
+
+def _finish_counts(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> Callable[[], str]:
+    """Estimates and tables that are not there yet; returns what writes the report."""
     if folder.estimates.is_dir():
         estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
     else:
@@ -89,18 +127,30 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, identity.csv)
-    if not folder.report.is_dir():
-        with new_folder(folder.report) as partial:
-            (partial / "index.html").write_text(report_page(plan), encoding="utf-8")
-    made = (folder.measurements, folder.estimates, folder.release, folder.report)
-    for path in (*made, folder.privacy, folder.manifest):
-        remove_partials(path)
-    write_json(folder.privacy, privacy_record(plan))
-    write_json(
-        folder.manifest,
-        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
-    )
-    return Release(folder.path)
+    return lambda: report_page(plan)
+
+
+def _finish_flows(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> Callable[[], str]:
+    """The same for flows, whose levels are never held all at once."""
+    tree = flow_tree(plan, hierarchy, folder.destinations())
+    if not folder.estimates.is_dir():
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            remove_partials(folder.estimates)
+            with new_folder(folder.estimates) as partial:
+                write_flow_estimates(partial, folder.measurements, plan, tree, identity.tie_seed)
+    if not folder.release.is_dir():
+        with progress.stage("release"), _timed(seconds, "release"):
+            remove_partials(folder.release)
+            with new_folder(folder.release) as partial:
+                write_flow_release(partial, folder.estimates, plan, tree, identity.csv)
+    return lambda: report_page(plan, flows_in_report(folder.estimates, plan, tree))
 
 
 def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:
@@ -116,12 +166,15 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
     if folder.plan().kind == GROUP_SIZES:
         spec["mechanism"] = method
+    elif folder.plan().kind == FLOWS:
+        spec["estimator"] = method
     else:
         spec["estimate"] = {"method": method}
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
-    target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy)
+    planned = with_expected_errors(plan, hierarchy)
+    target.start(identity, spec, planned, hierarchy, folder.destinations())
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)

@@ -1,6 +1,7 @@
 """A run folder: the public record of one release. Everything in it may be published.
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
+    destinations.parquet                                   of flows, where they differ
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
     privacy.json  manifest.json                            the manifest comes last: finished
@@ -62,6 +63,7 @@ class RunFolder:
         self.identity_file = path / "run.json"
         self.plan_file = path / "plan.json"
         self.hierarchy_file = path / "hierarchy.parquet"
+        self.destinations_file = path / "destinations.parquet"
         self.measurements = path / "measurements"
         self.estimates = path / "estimates"
         self.release = path / "release"
@@ -102,6 +104,7 @@ class RunFolder:
         public_spec: Mapping[str, Any],
         plan: Plan,
         hierarchy: Hierarchy,
+        destinations: Hierarchy | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
         remove_partials(self.path)
@@ -112,6 +115,8 @@ class RunFolder:
             write_json(inside.identity_file, asdict(identity))
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
+            if destinations is not None:
+                write_hierarchy(inside.destinations_file, destinations)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -127,6 +132,10 @@ class RunFolder:
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)
+
+    def destinations(self) -> Hierarchy | None:
+        """The destinations of flows, where they differ from the origins."""
+        return read_hierarchy(self.destinations_file) if self.destinations_file.exists() else None
 
     def files(self) -> Iterator[Path]:
         """All files but the manifest itself; hidden leftovers do not count."""
