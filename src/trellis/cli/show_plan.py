@@ -6,6 +6,7 @@ from trellis.cli.terminal import Terminal
 from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.statement import protected_in_words
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.guarantee import round_up
 
@@ -13,10 +14,11 @@ from trellis.privacy.guarantee import round_up
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
     rows = [_row(plan, level) for level in plan.levels]
-    columns = ["level", "pairs" if plan.kind == FLOWS else "areas", "share", "noise", "noise sd", "expected std error"]
+    counted = "pairs" if plan.kind == FLOWS else "areas"
+    columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
     terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
-    terminal.result(plan.protection.in_words())
+    terminal.result(protected_in_words(plan))
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")
     else:

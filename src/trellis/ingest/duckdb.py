@@ -43,6 +43,7 @@ _OPTIONS = {
 _SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
+    "enable_progress_bar": False,  # it shows how long confidential queries take
     "temp_directory": "",  # confidential rows are never spilled to disk
 }
 

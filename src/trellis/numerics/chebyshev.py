@@ -103,7 +103,7 @@ def _take_within(x: IntArray, y: IntArray, order: IntArray, bound: int, excess: 
         left -= taken
         if left == 0:
             break
-    return left
+    return int(left)
 
 
 @njit(nogil=True, cache=True)
