@@ -43,7 +43,6 @@ _OPTIONS = {
 _SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "enable_progress_bar": False,  # it shows how long confidential queries take
     "temp_directory": "",  # confidential rows are never spilled to disk
 }
 
@@ -166,4 +165,5 @@ class Reader:
 def open_source(source: Source, *, confidential: bool = False) -> Iterator[Reader]:
     """Open a file or frame in a private, in-memory engine."""
     with duckdb.connect(":memory:", config=_SETTINGS) as db:
+        db.execute("SET enable_progress_bar = false")  # it tells how long a confidential query took
         yield Reader(db, source, confidential=confidential)

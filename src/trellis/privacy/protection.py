@@ -59,7 +59,8 @@ class Protection:
             if self.within is None
             else (f", as long as they stay inside the same area of level {self.within!r}")
         )
-        number = "" if count == 1 or not number_is_known else " The number of these records is not protected."
+        said = count > 1 and number_is_known
+        number = " The number of these records is not protected." if said else ""
         return (
             f"Protected is the content of {records}: any values against any others{where}.{number}"
         )
