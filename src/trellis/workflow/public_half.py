@@ -6,7 +6,7 @@ This module cannot import true counts; a contract of the import linter proves it
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.expected_error import with_expected_errors
+from trellis.release.flow_ranges import flows_between
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
@@ -32,6 +33,7 @@ from trellis.release.size_tables import size_guide, write_statistics
 from trellis.release.tables import write_tables
 from trellis.storage.atomic import new_folder, remove_partials, write_json
 from trellis.storage.estimates import read_estimates, write_estimates
+from trellis.storage.flows import read_flow_level
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
 from trellis.workflow.flow_release import (
@@ -69,6 +71,23 @@ class Release:
             raise RunFolderError("Only a release of group sizes has statistics.")
         self._require(level)
         return read_table(self._tables / "statistics" / f"{level}.parquet")
+
+    def flows(
+        self,
+        origin_level: str,
+        destination_level: str,
+        *,
+        origins: Sequence[str] | None = None,
+        destinations: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Flows between any two levels, or some of their areas: origin, destination, count."""
+        if self.plan.kind != FLOWS or self.plan.flow is None:
+            raise RunFolderError("Only a release of flows has flows between areas.")
+        folder = RunFolder(self.path)
+        tree = flow_tree(self.plan, folder.hierarchy(), folder.destinations())
+        leaves = read_flow_level(folder.estimates, self.plan.levels[self.plan.flow.leaf_pairs])
+        levels = (origin_level, destination_level)
+        return flows_between(tree, leaves, levels, (origins, destinations))
 
     def _require(self, level: str) -> None:
         if level not in self.plan.levels:
