@@ -10,7 +10,7 @@ import pyarrow as pa
 from trellis.errors import StructureError
 from trellis.model.flows import FlowLevel, FlowTree
 from trellis.model.hierarchy import Hierarchy
-from trellis.storage.parquet import codes_to_arrow
+from trellis.storage.codes import level_codes
 
 
 def flows_between(
@@ -38,10 +38,8 @@ def flows_between(
     origin, destination = np.divmod(keys, width)
     return pa.table(
         {
-            "origin": codes_to_arrow(tree.origins.codes(levels[0])).take(pa.array(origin)),
-            "destination": codes_to_arrow(tree.destinations.codes(levels[1])).take(
-                pa.array(destination)
-            ),
+            "origin": level_codes(tree.origins, levels[0]).take(pa.array(origin)),
+            "destination": level_codes(tree.destinations, levels[1]).take(pa.array(destination)),
             "count": counts,
         }
     )

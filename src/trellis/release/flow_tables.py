@@ -15,7 +15,8 @@ from trellis.model.schema import Schema
 from trellis.release.intervals import interval, interval_factor
 from trellis.release.reading_guide import protected_in_markdown
 from trellis.release.tables import write_level_table
-from trellis.storage.parquet import codes_to_arrow, write_table
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import write_table
 
 MATRIX = "od_matrix"
 """Origin, destination and count of all pairs of leaves, as tools for flow maps read them."""
@@ -59,7 +60,7 @@ def codes_of(tree: FlowTree, level: int, nodes: Nodes) -> dict[str, pa.Array]:
 
 def _coded(hierarchy: Hierarchy, level: int, positions: np.ndarray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(
-        pa.array(positions.astype(np.int32)), codes_to_arrow(hierarchy.codes(level))
+        pa.array(positions.astype(np.int32)), level_codes(hierarchy, level)
     )
 
 
