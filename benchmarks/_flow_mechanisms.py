@@ -33,7 +33,7 @@ def exact_noise(epsilon: Fraction, levels: int) -> Fraction:
 
 
 def published_noise(epsilon: Fraction, levels: int) -> Fraction:
-    """What the published code takes: eps = rho + 2 sqrt(rho log(1/delta)), split over 2 T levels."""
+    """That of the published code: eps = rho + 2 sqrt(rho log(1/delta)), split over 2 T levels."""
     bound = log(1 / float(DELTA))
     rho = (sqrt(bound + float(epsilon)) - sqrt(bound)) ** 2
     return Fraction(2 * levels / rho).limit_denominator(1000)

@@ -123,8 +123,8 @@ def leaf_table(results: Results, sets: list[FlowData]) -> str:
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     for data in sets:
         for place, epsilon in enumerate(EPSILONS):
-            cells = [results.errors[name, data.name, epsilon].largest[-1]
-                     for name in ("InfTDA as published", "chebyshev", "l2", "sparse 2")]  # fmt: skip
+            names = ("InfTDA as published", "chebyshev", "l2", "sparse 2")
+            cells = [results.errors[name, data.name, epsilon].largest[-1] for name in names]
             published = PUBLISHED[data.name][place]
             lines.append(
                 f"| {data.name} | {float(epsilon):g} | {published:g} | {cells[0]:.4g} "
@@ -260,8 +260,8 @@ with a TopDown Approach", PoPETs 2025(3), test their mechanism InfTDA on six mad
 
 The published files are not used. Trees and numbers of pairs are as published; flows are Pareto with
 the published number of trips. "InfTDA as published, here" is the same projection with the noise of
-the published code on these data: that code splits its budget over twice as many levels as there are,
-and converts ε by the usual bound. Trellis spends all of the budget, by the exact accountant.
+the published code on these data: that code splits its budget over twice as many levels as there
+are, and converts ε by the usual bound. Trellis spends all of the budget, by the exact accountant.
 
 ## Largest error on the leaves (figure 4, last level)
 
@@ -291,8 +291,8 @@ A price on every positive flow trades false discoveries against missed flows and
 {time_table(results, sets)}
 
 The first column was measured once, for the published code, on a machine of two cores; the others
-now, in memory, compiled. `chebyshev_lp` solves the same problem as an integer program, and takes any
-of many optima: {_lp_errors(results)}.
+now, in memory, compiled. `chebyshev_lp` solves the same problem as an integer program, and takes
+any of many optima: {_lp_errors(results)}.
 
 ## Pictures
 
@@ -309,8 +309,8 @@ def _lp_errors(results: Results) -> str:
         theirs, ours = (results.errors[m, name, Fraction(1)] for m in ("chebyshev_lp", "chebyshev"))
         rates = [f"{100 * e.false_discovery[-1]:.1f} %" for e in (theirs, ours)]
         parts.append(
-            f"largest error {theirs.largest[-1]:.3g} against {ours.largest[-1]:.3g} on {name}, false "
-            f"discoveries {rates[0]} against {rates[1]}"
+            f"largest error {theirs.largest[-1]:.3g} against {ours.largest[-1]:.3g} on {name}, "
+            f"false discoveries {rates[0]} against {rates[1]}"
         )
     return "; ".join(parts)
 

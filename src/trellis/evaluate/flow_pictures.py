@@ -6,6 +6,12 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+import pyarrow.compute as pc
+
+from trellis.evaluate.charts import bar_chart
+from trellis.evaluate.html import paragraph, picture, section, table
+from trellis.evaluate.public_run import PublicRun
+
 Flow = tuple[str, str, int, float]
 """Origin, destination, count, standard error; largest first."""
 
@@ -13,19 +19,56 @@ _SIZE, _MOST_AREAS, _MOST_ROWS = 640, 16, 20
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
 
 
-def flow_section(coarse: tuple[str, Sequence[Flow]], fine: tuple[str, Sequence[Flow]]) -> str:
-    """A chord picture of the coarse level and a table of the largest flows of the fine one."""
-    if not coarse[1]:
-        return "<h2>Flows</h2><p>No flow is above zero.</p>"
-    return (
-        "<h2>Flows</h2>"
-        f"<p>The largest flows of level {escape(coarse[0])}. A ribbon has the colour of the area "
-        "where trips begin, and is as wide as they are many. Trips within an area are arcs "
-        "outside the circle.</p>"
-        + chord_picture(coarse[0], coarse[1])
-        + f"<p>The largest flows of level {escape(fine[0])}.</p>"
-        + _table(fine[1][:_MOST_ROWS])
+def flows_between_areas(run: PublicRun) -> str:
+    """A chord picture of the coarsest pairs, and a table of the largest flows of the finest."""
+    shape = run.plan.flow
+    assert shape is not None
+    fine = shape.leaf_pairs
+    both_split = (level for level in range(fine) if min(shape.depths(level)) >= 1)
+    coarse_name, fine_name = (run.plan.levels[n] for n in (next(both_split, fine), fine))
+    coarse = _largest(run, coarse_name)
+    if not coarse:
+        return section("Flows", paragraph("No flow is above zero."))
+    return section(
+        "Flows",
+        picture(
+            chord_picture(coarse_name, coarse),
+            f"The largest flows of level {coarse_name}. A ribbon has the colour of the area where "
+            "trips begin, and is the wider the more they are. Trips within an area are loops "
+            "outside the circle.",
+        ),
+        paragraph(f"The largest flows of level {fine_name}:"),
+        table(
+            ["origin", "destination", "trips", "standard error"],
+            [
+                [origin, destination, f"{count:,}", f"{error:.3g}"]
+                for origin, destination, count, error in _largest(run, fine_name)[:_MOST_ROWS]
+            ],
+        ),
     )
+
+
+def how_accurate_flows_are(run: PublicRun) -> str:
+    """The noise of every level; it is the same for all its pairs."""
+    errors = [(e.level, e.median) for e in run.plan.expected_errors or ()]
+    return section(
+        "How accurate it is",
+        paragraph(
+            "The standard error of a flow is that of its own measurement. The true number lies "
+            f"between lower and upper with confidence {run.plan.confidence}, for a flow that was "
+            "named before the table was seen. Of flows that were picked because they are listed, "
+            "more are too high than too low. A pair without any trip can be listed."
+        ),
+        picture(bar_chart("Standard error of a flow", "", errors)),
+    )
+
+
+def _largest(run: PublicRun, level: str) -> list[Flow]:
+    released = run.table(level, ["origin", "destination", "count", "std_error"])
+    order = pc.sort_indices(released, [("count", "descending")])[: 3 * _MOST_ROWS]  # type: ignore[attr-defined]
+    rows = released.take(order)
+    columns = (rows[name].to_pylist() for name in ("origin", "destination", "count", "std_error"))
+    return list(zip(*columns, strict=True))
 
 
 def chord_picture(title: str, flows: Sequence[Flow]) -> str:
@@ -99,13 +142,3 @@ def _loop(angle: float) -> str:
     (x, y), (u, v) = _point(angle - 0.05, 232), _point(angle + 0.05, 232)
     (a, b), (c, d) = _point(angle - 0.12, 262), _point(angle + 0.12, 262)
     return f"M{x:.1f},{y:.1f} C{a:.1f},{b:.1f} {c:.1f},{d:.1f} {u:.1f},{v:.1f}"
-
-
-def _table(flows: Sequence[Flow]) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(origin)}</td><td>{escape(destination)}</td><td>{count:,}</td>"
-        f"<td>{error:.3g}</td></tr>"
-        for origin, destination, count, error in flows
-    )
-    head = "<tr><th>origin</th><th>destination</th><th>trips</th><th>std error</th></tr>"
-    return f'<div class="wide"><table>{head}{rows}</table></div>'

@@ -18,6 +18,7 @@ from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
 from trellis.storage.atomic import read_json
+from trellis.storage.spines import spine_from_json, spine_to_json
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         **({} if plan.flow is None else {"flow": asdict(plan.flow)}),
         **({} if plan.penalty is None else {"penalty": str(plan.penalty)}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
+        **spine_to_json(plan),
     }
 
 
@@ -78,6 +80,7 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         weights=None if weights is None else tuple(map(Fraction, weights)),
         flow=_shape_from_json(content["flow"]) if "flow" in content else None,
         penalty=Fraction(content["penalty"]) if "penalty" in content else None,
+        **spine_from_json(content),
     )
 
 
@@ -111,7 +114,8 @@ def query_to_json(query: PlannedQuery) -> dict[str, Any]:
     bound = {"max_quantity": query.max_quantity} if query.query in SIZE_QUERIES else {}
     if query.query in FLOW_QUERIES:
         bound = {"trips": query.trips}
-    return {**content, "noise": noise, **bound}
+    of = {} if query.share_class is None else {"class": query.share_class}
+    return {**content, "noise": noise, **bound, **of}
 
 
 def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
@@ -123,6 +127,7 @@ def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
         content.get("max_quantity", 1),
         content.get("trips", 1),
+        content.get("class"),
     )
 
 

@@ -130,6 +130,7 @@ def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
     levels = [level["level"] for level in run.plan["levels"]]
     names = [f"release/{level}" for level in levels]
+    names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if run.has_sizes:
         names += [f"release/statistics/{level}" for level in levels]
     for stem in names:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import flows, group_sizes, promises, tables
+from trellis.verify import areas, flows, group_sizes, promises, spine, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
@@ -43,6 +43,11 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
     ),
 }
 
+_CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
+    "spine": spine.spine,
+    "areas": areas.areas,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -66,6 +71,7 @@ def verify_run(path: str | Path) -> list[Finding]:
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
+    checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     return [_carry_out(check, run) for check in checks]
 
 
@@ -74,6 +80,13 @@ def _kind(run: RunFiles) -> str:
         return run.plan["kind"]
     except (Unreadable, KeyError):
         return ""  # the checks say what is wrong with the plan
+
+
+def _plan_keys(run: RunFiles) -> set[str]:
+    try:
+        return set(run.plan)
+    except Unreadable:
+        return set()
 
 
 def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:

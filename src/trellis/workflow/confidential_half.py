@@ -51,9 +51,10 @@ from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
 from trellis.workflow.config.flows import has_exact_number
 from trellis.workflow.flow_descent import measure_flows
-from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
+from trellis.workflow.sources import resolve_source
 
 
 def measure_into(
@@ -84,7 +85,10 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        folder.start(identity, spec.public(), plan, prepared.hierarchy, prepared.destinations)
+        public = spec.public()
+        folder.start(
+            identity, public, plan, prepared.hierarchy, prepared.interests, prepared.destinations
+        )
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -234,7 +238,10 @@ def _write_noisy(
         tree = prepared.flow_tree
         measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)
         return
-    measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())
+    on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
+    measured = measure_counts(
+        prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
+    )
     write_measurements(partial, measured)
 
 

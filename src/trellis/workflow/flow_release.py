@@ -1,18 +1,13 @@
-"""The public half of a release of flows: estimate, tables and pictures, from measurements alone."""
+"""The public half of a release of flows: estimates and tables, from measurements alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from trellis.evaluate.flow_pictures import flow_section
-from trellis.model.flows import FlowLevel, FlowTree
+from trellis.model.flows import FlowTree
 from trellis.model.plan import Plan
-from trellis.release.flow_tables import codes_of, flow_guide, write_flow_tables
+from trellis.release.flow_tables import flow_guide, write_flow_tables
 from trellis.storage.flows import estimate_table, estimates_file, read_flow_level, table_writer
-
-_MOST_SHOWN = 20
 
 
 def write_flow_estimates(
@@ -37,30 +32,3 @@ def write_flow_release(
         rows.append(len(flows.nodes))
         write_flow_tables(folder, plan, tree, level, flows, csv)
     (folder / "README.md").write_text(flow_guide(plan, rows), encoding="utf-8")
-
-
-def flows_in_report(estimates: Path, plan: Plan, tree: FlowTree) -> str:
-    """Pictures of the coarsest pairs, and the largest flows of the finest."""
-    assert plan.flow is not None
-    fine = plan.flow.leaf_pairs
-    both_split = (level for level in range(fine) if min(plan.flow.depths(level)) >= 1)
-    shown = []
-    for level in (next(both_split, fine), fine):
-        flows = read_flow_level(estimates, plan.levels[level])
-        shown.append((plan.levels[level], _named(tree, level, flows)))
-    return flow_section(*shown)
-
-
-def _named(tree: FlowTree, level: int, flows: FlowLevel) -> list[tuple[str, str, int, float]]:
-    """The largest flows with the codes of their areas, and their standard errors."""
-    largest = np.argsort(-flows.counts, kind="stable")[: _MOST_SHOWN * 3]
-    codes = codes_of(tree, level, flows.nodes[largest])
-    return list(
-        zip(
-            codes["origin"].to_pylist(),
-            codes["destination"].to_pylist(),
-            flows.counts[largest].tolist(),
-            flows.std_error[largest].tolist(),
-            strict=True,
-        )
-    )

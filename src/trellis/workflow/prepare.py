@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.duckdb import Source
 from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
-from trellis.planning.counts import CountsRequest, plan_counts
-from trellis.planning.flows import FlowsRequest, plan_flows
+from trellis.planning.counts import CountsRequest
+from trellis.planning.expected_error import with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
+from trellis.planning.spine.effects import with_effects
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
-from trellis.workflow.config.flows import has_exact_number
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.flow_plan import flow_plan
 from trellis.workflow.flow_tree import flow_tree
+from trellis.workflow.interests import Interests
+from trellis.workflow.sources import resolve_source
+from trellis.workflow.spines import plan_with_interests
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
+    interests: Interests = field(default_factory=Interests)
     destinations: Hierarchy | None = None  # of flows, where they differ from the origins
 
     @property
@@ -40,51 +44,46 @@ class Prepared:
 
 
 def prepare(
-    spec: Spec, areas: Any = None, records: Any = None, destinations: Any = None
+    spec: Spec,
+    areas: Any = None,
+    records: Any = None,
+    interests: Any = None,
+    destinations: Any = None,
 ) -> Prepared:
-    """Read the hierarchy and make the plan; all but the spec may be frames."""
+    """Read the hierarchy and make the plan; all but the spec may be frames.
+
+    `interests` may hold a frame for each category of areas of interest.
+    """
     hierarchy = read_hierarchy(spec, areas, records)
     if spec.kind == FLOWS:
-        return _prepare_flows(spec, hierarchy, records, destinations)
-    make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
-    return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
+        other = _read_destinations(spec, destinations, records)
+        plan = flow_plan(spec, hierarchy, other)
+        return Prepared(spec, hierarchy, plan, destinations=other)
+    if spec.kind == GROUP_SIZES:
+        return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
+    return Prepared(spec, hierarchy, *_plan_counts(spec, hierarchy, interests))
 
 
-def _prepare_flows(spec: Spec, origins: Hierarchy, records: Any, areas: Any) -> Prepared:
-    if areas is not None and spec.destinations is None:
-        raise SpecError(
-            "A frame of destinations was given, and the spec has no key destinations that tells "
-            "how to read it."
-        )
-    privacy = spec.privacy
-    other = None
+def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None:
     if spec.destinations is not None:
-        key = "destinations.source"
-        other = read_areas(spec, spec.destinations, areas, records, key)
-    schema = Schema(spec.attributes or {"cell": ["total"]})
-    assert spec.tree is not None
-    assert spec.estimator is not None
-    tree = FlowTree.of(spec.tree, origins, other or origins, schema)
-    request = FlowsRequest(
-        release=spec.release,
-        dataset=spec.dataset,
-        unit=privacy.unit,
-        neighbours=privacy.neighbours,
-        max_contribution=privacy.max_contribution,
-        exactly=has_exact_number(spec),
-        distinct=spec.trips.distinct,
-        budget=privacy.budget.value(),
-        shares=privacy.shares,
-        estimator=spec.estimator,
-        penalty=spec.estimate.penalty,
-        confidence=spec.output.confidence,
+        return read_areas(spec, spec.destinations, frame, records, "destinations.source")
+    if frame is not None:
+        raise SpecError("destinations: a frame was given, and no such key says how to read it.")
+    return None
+
+
+def foreseen(prepared: Prepared) -> Plan:
+    """The plan with its expected errors, also of areas of interest, before and after."""
+    plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
+    if interests.spine is None and (not interests.categories or plan.method == "topdown"):
+        return with_expected_errors(plan, hierarchy)
+    assert interests.conventional is not None
+    return with_effects(
+        plan, hierarchy, interests.spine, interests.categories, interests.conventional
     )
-    digests = [hierarchy_digest(side) for side in (origins, other) if side is not None]
-    plan = plan_flows(request, tree, schema, "+".join(digests))
-    return Prepared(spec, origins, plan, other)
 
 
-def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
+def _plan_counts(spec: Spec, hierarchy: Hierarchy, frames: Any) -> tuple[Plan, Interests]:
     privacy = spec.privacy
     request = CountsRequest(
         release=spec.release,
@@ -99,7 +98,7 @@ def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
         confidence=spec.output.confidence,
     )
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+    return plan_with_interests(spec, request, hierarchy, schema, frames)
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
@@ -168,13 +167,3 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         root,
         confidential=confidential,
     )
-
-
-def resolve_source(spec: Spec, named: str | None, frame: Any, key: str) -> Source:
-    """The frame if one is given, else the file that the spec names."""
-    if frame is not None:
-        return as_table(frame)
-    if named is None:
-        raise SpecError(f"{key} is missing: name a file, or pass a frame in Python.")
-    path: Path = spec.resolve(named)
-    return path

@@ -2,9 +2,10 @@
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
     destinations.parquet                                   of flows, where they differ
+    spine.parquet  areas.parquet                           with them, where the spec has them
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
-    privacy.json  manifest.json                            the manifest comes last: finished
+    privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """
@@ -27,6 +28,8 @@ from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.plans import plan_to_json, read_plan
+from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
+from trellis.workflow.interests import Interests
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,14 @@ class RunFolder:
         self.plan_file = path / "plan.json"
         self.hierarchy_file = path / "hierarchy.parquet"
         self.destinations_file = path / "destinations.parquet"
+        self.spine_file = path / "spine.parquet"
+        self.areas_file = path / "areas.parquet"
         self.measurements = path / "measurements"
         self.estimates = path / "estimates"
         self.release = path / "release"
         self.report = path / "report"
         self.privacy = path / "privacy.json"
+        self.deployment = path / "deployment.yaml"
         self.manifest = path / "manifest.json"
 
     # -- state ----------------------------------------------------------------------------------
@@ -104,6 +110,7 @@ class RunFolder:
         public_spec: Mapping[str, Any],
         plan: Plan,
         hierarchy: Hierarchy,
+        interests: Interests | None = None,
         destinations: Hierarchy | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
@@ -117,6 +124,10 @@ class RunFolder:
             write_hierarchy(inside.hierarchy_file, hierarchy)
             if destinations is not None:
                 write_hierarchy(inside.destinations_file, destinations)
+            if interests is not None and interests.spine is not None:
+                write_spine(inside.spine_file, interests.spine)
+            if interests is not None and interests.categories:
+                write_areas(inside.areas_file, hierarchy, interests.categories)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -136,6 +147,14 @@ class RunFolder:
     def destinations(self) -> Hierarchy | None:
         """The destinations of flows, where they differ from the origins."""
         return read_hierarchy(self.destinations_file) if self.destinations_file.exists() else None
+
+    def interests(self, plan: Plan) -> Interests:
+        """Areas of interest and the spine, as the plan has them."""
+        names = [area.name for area in plan.interests]
+        return Interests(
+            read_areas(self.areas_file, names) if names else (),
+            None if plan.spine is None else read_spine(self.spine_file),
+        )
 
     def files(self) -> Iterator[Path]:
         """All files but the manifest itself; hidden leftovers do not count."""

@@ -19,6 +19,7 @@ from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flow_defaults
 from trellis.workflow.config.kinds import check_kind, foreign_defaults
 from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.spines import AreasSpec, Steps
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
@@ -274,6 +275,8 @@ class Spec(_Model):
     destinations: HierarchySpec | None = None
     trips: TripsSpec = TripsSpec()
     attributes: dict[Name, tuple[str, ...]] | None = None
+    areas: dict[Name, AreasSpec] = {}
+    spine: Steps = ()
 
     _folder: Path = PrivateAttr(default=Path())
 
@@ -306,6 +309,8 @@ class Spec(_Model):
         if spec.areas_come_with_records:
             spec.require_public_areas()
         spec._check_register_is_public()
+        for name in spec.areas:
+            spec.areas_of_interest_come_with_records(name)
         return spec
 
     @property
@@ -333,6 +338,19 @@ class Spec(_Model):
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."
             )
+
+    def areas_of_interest_come_with_records(self, name: str) -> bool:
+        """Whether the records' file lists areas of interest too; then that must be public."""
+        records, listed = self.data.source, self.areas[name].source
+        if records is None or listed is None:
+            return False
+        same = self.resolve(records).resolve() == self.resolve(listed).resolve()
+        if same and not self.areas[name].public:
+            raise SpecError(
+                f"areas.{name} comes from the confidential file: if it is public which area "
+                f"belongs to which {name}, say so with public: true; otherwise name a public file."
+            )
+        return same
 
     def _check_register_is_public(self) -> None:
         if self.group_register is None or self.group_register.source is None:
@@ -365,6 +383,8 @@ class Spec(_Model):
             exclude={
                 "data": {"source", *foreign_defaults(self.kind, "data")},
                 "group_register": {"source"},
+                "areas": {"__all__": {"source"}} if self.areas else True,
+                **({} if self.spine else {"spine": True}),
                 "hierarchy": places,
                 "destinations": places,
                 "unprotected": foreign_defaults(self.kind, "unprotected"),
