@@ -3,7 +3,7 @@
 The published sets were made from two partitions: 8 levels of 2 areas each (T = 16), and 4 levels of
 2 to 10 areas (T = 8; 435 leaves). Flows are rounded Pareto variables on all pairs of leaves
 (complete), on half of them (dense) or on 1 % (sparse). The published files are not redistributed:
-flows are drawn here with Pr(x) ~ x^-2 and a least flow that gives the published number of users.
+flows are drawn here with Pr(x) ~ x^-2.5 and a least flow that gives the published number of users.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def pareto_flows(areas: int, pairs: int, users: int, seed: int = 0) -> TrueFlows
     """Flows on random pairs, of this many users up to rounding."""
     rng = np.random.default_rng(seed)
     chosen = rng.choice(areas * areas, pairs, replace=False)
-    shape = 1 / (1 - rng.random(pairs))
+    shape = (1 - rng.random(pairs)) ** (-1 / 1.5)
     low, high = 0.0, float(users)
     for _ in range(60):
         middle = (low + high) / 2

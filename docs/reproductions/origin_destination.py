@@ -258,10 +258,11 @@ with a TopDown Approach", PoPETs 2025(3), test their mechanism InfTDA on six mad
 |---|---|---|---|
 {users}
 
-The published files are not used. Trees and numbers of pairs are as published; flows are Pareto with
-the published number of trips. "InfTDA as published, here" is the same projection with the noise of
-the published code on these data: that code splits its budget over twice as many levels as there
-are, and converts ε by the usual bound. Trellis spends all of the budget, by the exact accountant.
+The published files are not used. Trees and numbers of pairs are as published; flows are Pareto,
+Pr(x) ~ x^-2.5, with the published number of trips. "InfTDA as published, here" is the same
+projection with the noise of the published code on these data: that code splits its budget over
+twice as many levels as there are, and converts ε by the usual bound. Trellis spends all of the
+budget, by the exact accountant.
 
 ## Largest error on the leaves (figure 4, last level)
 
