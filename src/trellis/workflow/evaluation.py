@@ -25,9 +25,10 @@ from trellis.storage.parquet import read_table
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
-from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.sources import resolve_source
 
 _MARKS = ("run.json", "manifest.json", "privacy.json")
 """What shows that a folder is a run folder, or a copy of one."""

@@ -125,6 +125,8 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         return hierarchies.from_level_columns(
             source, layout.columns, root, confidential=confidential
         )
+    if layout.hrc is not None:
+        return hierarchies.from_hrc(source, layout.hrc.lead, layout.levels, root)
     assert layout.parent_child is not None
     return hierarchies.from_parent_child(
         source,

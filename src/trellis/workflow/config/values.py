@@ -43,13 +43,14 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w 
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
 
 
-def _check_path(text: str) -> str:
+def check_path(text: str) -> str:
+    """A path that people can read."""
     if not text or not text.isprintable():
         raise ValueError("a path of printable characters is needed")
     return text
 
 
-PathText = Annotated[str, AfterValidator(_check_path)]
+PathText = Annotated[str, AfterValidator(check_path)]
 """A path as people write it."""
 
 
