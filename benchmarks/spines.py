@@ -51,7 +51,7 @@ STATES = {
     "nm": (("place", "vtd"), {"place": 0.36, "tract": 1.08, "county": 1.03, "block": 1.0}),
 }
 WITHIN = {"vtd": "county"}
-"""Codes of voting districts are unique within a county only."""
+"""Codes of voting districts are unique within a county only, those of places within a state."""
 
 
 def main() -> None:
@@ -140,7 +140,7 @@ def nation() -> None:
     print(f"\nUS: {hierarchy.sizes[-1]:,} blocks; the hierarchy is read in {read:.0f} s")
     begin = perf_counter()
     categories: dict[str, Category] = {}
-    for name, within, outside in (("place", None, ("-1",)), ("vtd", "county", ())):
+    for name, within, outside in (("place", "state", ("-1",)), ("vtd", "county", ())):
         columns = AreaColumns("geoid", name, "block", 15, within, outside)
         categories[name] = read_category(path, hierarchy, name, columns)
     print(f"areas read in {perf_counter() - begin:.0f} s; memory {peak():.1f} GB")

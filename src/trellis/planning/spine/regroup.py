@@ -84,9 +84,10 @@ def regroup_leaves(
 def combined(hierarchy: Hierarchy, labels: Several) -> NDArray[np.int64]:
     """A number for every leaf; equal numbers mean the same area in every category."""
     numbers = np.zeros(hierarchy.sizes[-1], dtype=np.int64)
-    for category in categories_of(hierarchy, labels):
+    for position, category in enumerate(categories_of(hierarchy, labels)):
+        if position:  # so that products stay small
+            numbers = np.unique(numbers, return_inverse=True)[1]
         numbers = numbers * (category.size + 1) + category.member + 1
-        numbers = np.unique(numbers, return_inverse=True)[1]
     return numbers
 
 
