@@ -120,7 +120,9 @@ def test_branch_splits_every_node_below():
     assert distances(made.hierarchy, [PLACES[i] for i in made.leaf_order]) == {"A": 1, "B": 1}
 
 
-@pytest.mark.parametrize("inside", [{"10", "11", "12"}, {0, 1, 2}, np.arange(3)], ids=str)
+@pytest.mark.parametrize(
+    "inside", [{"10", "11", "12"}, {0, 1, 2}, np.arange(3)], ids=["codes", "positions", "array"]
+)
 def test_branch_takes_codes_and_positions_too(inside):
     made = branch(COUNTY, "tract", inside)
     marked = branch(COUNTY, "tract", [label == "A" for label in PLACES])
