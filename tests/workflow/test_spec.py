@@ -371,7 +371,7 @@ BAD_LAYOUTS = {
     "no width": (layout(**PREFIXES | {"code": {"column": "c", "width": 0}}), "code.width"),
     "a column twice": (layout(columns=["a", "a"]), "names a column twice"),
     "levels beside columns": (layout(columns=["a"], levels=["x"]), "levels goes with parent_child"),
-    "two files": (layout(parent_child="areas.csv"), "the file goes into parent_child"),
+    "two files": (layout(parent_child="areas.csv"), "with parent_child or hrc, the file goes there"),
     "two roots": (layout(columns=["a"], root={"x": "1", "y": "2"}), "one level and its code"),
     "a root without code": (layout(columns=["a"], root={"x": ""}), "one level and its code"),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +34,45 @@ def measure(
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    progress = progress or Silent()
+    frames = _Frames(data, hierarchy, register, areas)
+    with folder.held():
+        _measure(folder, spec, frames, new_edition, progress or Silent())
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """What is handed over in memory, in place of the spec's files."""
+
+    data: Any
+    hierarchy: Any
+    register: Any
+    areas: Any
+
+
+def _measure(
+    folder: RunFolder, spec: Spec, frames: _Frames, new_edition: bool, progress: Progress
+) -> None:
     if folder.is_started:
         if folder.identity().spec_sha256 != spec_hash(spec.public()):
             raise RunFolderError(
                 f"{folder.path} holds a run of another spec. Choose another folder with --out."
             )
         if folder.is_measured:
-            return folder
+            return
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data, areas)
+        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
     measure_into(
         folder,
         replace(prepared, plan=expected),
-        data,
-        register,
+        frames.data,
+        frames.register,
         new_edition=new_edition,
         progress=progress,
     )
-    return folder
 
 
 def run(
@@ -74,17 +91,11 @@ def run(
     `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
     the spec's files, `areas` a mapping of frames by category.
     """
-    folder = measure(
-        spec,
-        out,
-        data=data,
-        hierarchy=hierarchy,
-        register=register,
-        areas=areas,
-        new_edition=new_edition,
-        progress=progress,
-    )
-    return finish(folder, progress or Silent())
+    folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
+    progress, frames = progress or Silent(), _Frames(data, hierarchy, register, areas)
+    with folder.held():
+        _measure(folder, spec, frames, new_edition, progress)
+        return finish(folder, progress)
 
 
 def _check_same_plan(folder: RunFolder, plan: Plan) -> None:

@@ -167,7 +167,8 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
             "The noise of this run has been drawn, and its measurements are not here. "
             "Put them back, or start in a new run folder, which is charged anew."
         )
-    publish(partial, folder.measurements)
+    with reporting_os_errors(folder.measurements):
+        publish(partial, folder.measurements)
     return True
 
 

@@ -163,8 +163,13 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     if method not in (known := methods_for(folder.plan())):
         raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.")
     target = RunFolder(out)
+    with target.held():
+        return _reestimate(folder, method, target, progress)
+
+
+def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Progress) -> Release:
     if target.is_started:
-        raise RunFolderError(f"{out} holds a run already. Choose another folder.")
+        raise RunFolderError(f"{target.path} holds a run already. Choose another folder.")
     spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
     if folder.plan().kind == GROUP_SIZES:
         spec["mechanism"] = method

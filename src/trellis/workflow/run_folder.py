@@ -12,8 +12,10 @@ A stage that is there is complete: its folder appears under its name only when a
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +28,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
+from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
 from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
 from trellis.workflow.interests import Interests
@@ -60,6 +63,10 @@ class RunFolder:
     """Paths and state of one run."""
 
     def __init__(self, path: Path) -> None:
+        if path.name in ("", ".."):  # a folder is made under another name first, so it needs one
+            path = Path(os.path.realpath(path))
+        if any(len(os.fsencode(part)) > 255 for part in path.parts):
+            raise RunFolderError(f"{path} is too long a name for a folder. Choose another one.")
         self.path = path
         self.spec = path / "spec.yaml"
         self.identity_file = path / "run.json"
@@ -99,6 +106,15 @@ class RunFolder:
     def require_started(self) -> None:
         if not self.path.is_dir() or not self.is_started:
             raise RunFolderError(f"{self.path} is not a run folder: it has no run.json.")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no other process work on this run; one that is finished is only read."""
+        if self.is_started and self.is_finished:
+            yield
+        else:
+            with held(self.path):
+                yield
 
     # -- beginning ------------------------------------------------------------------------------
 
