@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import resource
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +26,7 @@ from trellis.ingest.areas import AreaColumns, read_category
 from trellis.ingest.hierarchies import from_prefixes
 from trellis.measure.counts import measure_counts
 from trellis.model.areas import Category
+from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
 from trellis.numerics.areas_on_trees import entity_distances
 from trellis.planning.budget import Shares
@@ -67,18 +69,8 @@ def main() -> None:
 
 def one_state(state: str, names: tuple[str, ...], goals: dict[str, float]) -> None:
     """Totals, zCDP with equal shares: block groups redrawn, parents with one child bypassed."""
-    path = DATA / f"census_blocks_2020_{state}.parquet"
-    hierarchy = from_prefixes(path, "geoid", PREFIXES, 15)
-    categories = {
-        name: read_category(
-            path, hierarchy, name, AreaColumns("geoid", name, "block", 15, WITHIN.get(name))
-        )
-        for name in names
-    }
-    request = CountsRequest(
-        state, state, "person", Neighbours.REPLACE, 1, Budget(rho=Fraction(1)), Shares(), (),
-        "gls_topdown", Fraction(9, 10),
-    )  # fmt: skip
+    path, hierarchy, categories = read_state(state, names)
+    request = request_for(state, Budget(rho=Fraction(1)))
     begin = perf_counter()
     made = plan_counts_on_spine(
         request, hierarchy, Schema({"cell": ["total"]}), hierarchy_digest(hierarchy),
@@ -103,6 +95,27 @@ def one_state(state: str, names: tuple[str, ...], goals: dict[str, float]) -> No
             f"{mean.error_before:>8.3f} {mean.error_after:>8.3f} {mean.ratio:>6.3f} {word:>6} "
             + (f"{ratio_seen:>14.3f}" if ratio_seen is not None else f"{'exact':>14}")
         )
+
+
+def read_state(state: str, names: Sequence[str]) -> tuple[Path, Hierarchy, dict[str, Category]]:
+    """The file, the hierarchy and the areas of interest of a state."""
+    path = DATA / f"census_blocks_2020_{state}.parquet"
+    hierarchy = from_prefixes(path, "geoid", PREFIXES, 15)
+    categories = {
+        name: read_category(
+            path, hierarchy, name, AreaColumns("geoid", name, "block", 15, WITHIN.get(name))
+        )
+        for name in names
+    }
+    return path, hierarchy, categories
+
+
+def request_for(state: str, budget: Budget) -> CountsRequest:
+    """Totals with equal shares."""
+    return CountsRequest(
+        state, state, "person", Neighbours.REPLACE, 1, budget, Shares(), (), "gls_topdown",
+        Fraction(9, 10),
+    )  # fmt: skip
 
 
 def seen_errors(made, hierarchy, path: Path, effects) -> list[float | None]:

@@ -18,20 +18,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))  # before this folder: a file has the name
 
-from spines import DATA, PREFIXES, WITHIN  # noqa: E402
+from spines import DATA, read_state, request_for  # noqa: E402
 from trellis.evaluate.charts import before_after_chart  # noqa: E402
-from trellis.ingest.areas import AreaColumns, read_category  # noqa: E402
-from trellis.ingest.hierarchies import from_prefixes  # noqa: E402
 from trellis.model import Hierarchy, Schema  # noqa: E402
 from trellis.model.areas import Effect  # noqa: E402
-from trellis.planning.budget import Shares  # noqa: E402
-from trellis.planning.counts import CountsRequest  # noqa: E402
 from trellis.planning.spine import bypass, group_level, regroup_leaves  # noqa: E402
 from trellis.planning.spine.counts import plan_counts_on_spine  # noqa: E402
 from trellis.planning.spine.effects import entity_effects  # noqa: E402
 from trellis.planning.spine.steps import Bypass, RegroupLeaves, Step  # noqa: E402
 from trellis.privacy.budget import Budget  # noqa: E402
-from trellis.privacy.neighbours import Neighbours  # noqa: E402
 from trellis.storage.spines import spine_digest  # noqa: E402
 
 PAGE, PICTURES = HERE / "spines.md", HERE.parent / "pictures"
@@ -130,18 +125,8 @@ def tree(title: str, nodes: Hierarchy, places: list, shares: list) -> str:
 
 
 def effects_of(state: str, steps: list[Step], names: list[str], budget: Budget) -> list[Effect]:
-    path = DATA / f"census_blocks_2020_{state}.parquet"
-    hierarchy = from_prefixes(path, "geoid", PREFIXES, 15)
-    categories = {
-        name: read_category(
-            path, hierarchy, name, AreaColumns("geoid", name, "block", 15, WITHIN.get(name))
-        )
-        for name in names
-    }
-    request = CountsRequest(
-        state, state, "person", Neighbours.REPLACE, 1, budget, Shares(), (), "gls_topdown",
-        Fraction(9, 10),
-    )  # fmt: skip
+    _, hierarchy, categories = read_state(state, names)
+    request = request_for(state, budget)
     made = plan_counts_on_spine(
         request, hierarchy, Schema({"cell": ["total"]}), "", steps, categories, spine_digest
     )
