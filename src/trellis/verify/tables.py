@@ -88,7 +88,7 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
     """What is wrong with the margins of error of one table."""
     columns = [table[key] for key in ("std_error", "lower", "upper")]
     empty = {column.null_count for column in columns}
-    if empty == {len(table)} and run.plan["method"] == "topdown":
+    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
         return
     if empty != {0}:
         yield f"{name} has incomplete margins of error"
