@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from trellis.model import Hierarchy, Schema
 from trellis.planning.budget import Shares, allocate, clipped_mse, least_budget
 from trellis.planning.budget.allocation import LevelCounts
-from trellis.planning.choose import Scene, Wish, choose
+from trellis.planning.choose import Scene, Wish, choose, met_targets
 from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.planning.outlook import Outlook
 from trellis.privacy.budget import Budget
@@ -81,19 +81,23 @@ def by_cvxpy(levels: list[np.ndarray], total: float) -> np.ndarray:
     import cvxpy
 
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    epsilon = cvxpy.Variable(len(levels), pos=True)
+    scale = laplace_error(levels, np.full(len(levels), total / len(levels)))
+    # About the answer, for the solver's sake: it fails on badly scaled exponents.
+    typical = np.array([level.size for level in levels]) ** (1 / 3)
+    typical *= total / typical.sum()
+    z = cvxpy.Variable(len(levels))
     errors = []
     for i, counts in enumerate(levels):
         level = LevelCounts.of(counts)
-        # Beyond 60 / epsilon nothing is left of the integrand.
-        ends = np.minimum(level.values, 60 / (total / 20))
+        ends = np.minimum(level.values, 25 / typical[i])  # beyond, nothing is left to integrate
         k = (ends[:, None] * (nodes + 1) / 2).ravel()
-        w = (ends[:, None] * weights / 2 * level.areas[:, None]).ravel() * k
-        errors.append(level.size * cvxpy.power(epsilon[i], -2))
-        errors.append(w[k > 0] @ cvxpy.exp(-k[k > 0] * epsilon[i]))
-    problem = cvxpy.Problem(cvxpy.Minimize(sum(errors) / 1e4), [cvxpy.sum(epsilon) <= total])
+        w = (ends[:, None] * weights / 2 * level.areas[:, None]).ravel() * k / scale
+        kept = w > 1e-10
+        errors.append(level.size / typical[i] ** 2 / scale * cvxpy.power(z[i], -2))
+        errors.append(w[kept] @ cvxpy.exp(-(k[kept] * typical[i]) * z[i]))
+    problem = cvxpy.Problem(cvxpy.Minimize(sum(errors)), [typical @ z <= total])
     problem.solve(solver=cvxpy.CLARABEL)
-    return epsilon.value
+    return typical * z.value
 
 
 def show_programs() -> bool:
@@ -163,7 +167,6 @@ def show_planner(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:
         ready = prepared(tree, Budget(rho=Fraction(1)), Shares(chosen))
         outlook = Outlook.of(ready.plan, tree)
         assert outlook is not None
-        kept = [w for (level, _), w in zip(scene.slots, weights, strict=True) if level in chosen]
         mine = expected_error(outlook, dict(zip([s[0] for s in scene.slots], weights, strict=True)))
         full = Outlook(scene, np.ones(4) / 4)
         others = [
@@ -176,7 +179,6 @@ def show_planner(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:
             for line, n, w in zip(made.levels[1:], tree.areas[1:], weights, strict=True)
         )
         fine &= min(others) >= 1 - 1e-6 and abs(seen / mine - 1) < 0.05
-        del kept
         print(
             f"  {name:24}" + "".join(f"{ratio:10.3f}" for ratio in others) + f"{seen / mine:24.4f}"
         )
@@ -207,15 +209,14 @@ def show_targets(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:
     less = replace(choice.budget, rho=choice.budget.rho * Fraction(97, 100))
     outlook = Outlook.of(prepared(tree, less, shares).plan, tree)
     assert outlook is not None
-    from trellis.planning.choose import met_targets
-
     missed = [
         m.target.label
-        for m in met_targets(scene_like(scene, outlook), targets, outlook.budgets.tolist())
+        for m in met_targets(outlook.scene, targets, outlook.budgets.tolist())
         if not m.is_met
     ]
     print(
-        f"\nTargets: rho = {float(choice.budget.rho):.6g} in {seconds:.2f} s; with 3 % less, missed: {len(missed)}"
+        f"\nTargets: rho = {float(choice.budget.rho):.6g} in {seconds:.2f} s; "
+        f"with 3 % less, missed: {len(missed)}"
     )
     fine = bool(missed)
     for target, share in zip(targets, made.within, strict=True):
@@ -226,13 +227,9 @@ def show_targets(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:
     return fine
 
 
-def scene_like(scene: Scene, outlook: Outlook) -> Scene:
-    return replace(scene, slots=outlook.scene.slots)
-
-
 def main() -> int:
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
-          "medians of 5 repetitions")  # fmt: skip
+    machine = platform.processor() or platform.machine()
+    print(f"{machine}, {os.cpu_count()} cores, Python {platform.python_version()}; medians of 5")
     fine = show_programs()
     tree, people = demo_state()
     slots = tuple((level, "total") for level in list(LEVELS)[1:])

@@ -1,7 +1,7 @@
 """Writes budget-allocation.md and its pictures: figures 2 to 6 of the paper, redone.
 
-Run `python docs/reproductions/budget_allocation.py`; it takes about a minute. Laplace noise is drawn
-anew in every run, so simulated errors vary a little.
+Run `python docs/reproductions/budget_allocation.py`; it takes about a minute. Laplace noise is
+drawn anew in every run, so simulated errors vary a little.
 
 Paper: Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release".
 """
@@ -265,7 +265,8 @@ def figure_6(state: State) -> str:
                 [name, split, f"{e.bias_squared:.2e}", f"{e.variance:.2e}", percent(e.misallocated)]
             )
     rows.sort(key=lambda row: list(WEIGHT_FUNCTIONS).index(row[0]))
-    about = f"Tract {tree.codes(1)[tract]}, {inside.stop - inside.start} blocks, {DOWNSTREAM_DRAWS} draws."
+    n_blocks = inside.stop - inside.start
+    about = f"Tract {tree.codes(1)[tract]}, {n_blocks} blocks, {DOWNSTREAM_DRAWS} draws."
     return about + "\n\n" + table(["weights", "shares", "bias²", "variance", "misallocated"], rows)
 
 
