@@ -82,7 +82,7 @@ def test_a_missing_key_would_be_noticed():
 
 
 def test_choices_are_listed():
-    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism"):
+    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism", "tree", "estimator"):
         line = next(line for line in SPEC_PAGE.splitlines() if line.startswith(f"| `{key}` |"))
         choices = KEYS[key].annotation.__args__
         for choice in getattr(choices[0], "__args__", choices):  # Literal, or Literal | None
@@ -97,6 +97,10 @@ PATHS = [[code[:n] for n in (2, 5, 11, 12, 15)] for code in CODES]
 AREAS = pa.table(dict(zip(LEVELS, zip(*PATHS, strict=True), strict=True)))
 PAIRS = {path[i]: path[i - 1] if i else None for path in PATHS for i in range(len(path))}
 PARENTS = pa.table({"area": list(PAIRS), "part_of": list(PAIRS.values())})
+
+HRC = "".join(f"{'@' * (i - 1)}{code}\n" for code, i in (
+    (path[i], i) for n, path in enumerate(PATHS) for i in range(1, 5)
+    if n == 0 or path[i] != PATHS[n - 1][i]))  # fmt: skip
 
 EXAMPLES = re.findall(r"^```(yaml(?: refused)?)\n(.*?)^```$", SPEC_PAGE, re.MULTILINE | re.DOTALL)
 
@@ -114,7 +118,12 @@ def plan_of(*texts: str, folder: Path) -> None:
         spec |= read_yaml(folder / "part.yaml")
     (folder / "places.csv").write_text(f"block,place\n{CODES[0]},P\n", encoding="utf-8")
     parsed = Spec.parse(spec, folder)
-    prepare(parsed, AREAS if parsed.hierarchy.parent_child is None else PARENTS)
+    if parsed.hierarchy.hrc is not None:
+        (folder / "areas.hrc").write_text(HRC, encoding="utf-8")
+        prepare(parsed)
+        return
+    areas = AREAS if parsed.hierarchy.parent_child is None else PARENTS
+    prepare(parsed, areas, destinations=AREAS if parsed.destinations is not None else None)
 
 
 @pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml"])

@@ -19,7 +19,7 @@ from pydantic import (
 
 from trellis.errors import SpecError
 from trellis.planning.budget.shares import Shares
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
 
 WITH_VARIANCES = ("gls_topdown", "gls")
 """Methods whose standard errors are known beforehand."""
@@ -153,9 +153,9 @@ def refuse_confidential(spec: Any, prior: PriorSpec) -> None:
     """Neither the prior nor its crosswalk may be the confidential file, or a copy of it."""
     files = [prior.source] if prior.crosswalk is None else [prior.source, prior.crosswalk.source]
     for file in files:
-        if spec.data.source is None:
+        if not isinstance(spec.data.source, str):
             continue
-        if is_same_file(spec.resolve(spec.data.source), spec.resolve(file)):
+        if holds_the_same(spec.resolve(spec.data.source), spec.resolve(file)):
             raise SpecError(
                 "The prior is the confidential file. Shares computed from confidential counts "
                 "would themselves tell about them, outside any budget: name an earlier release, a "
@@ -163,10 +163,8 @@ def refuse_confidential(spec: Any, prior: PriorSpec) -> None:
             )
 
 
-def is_same_file(one: Path, other: Path) -> bool:
+def holds_the_same(one: Path, other: Path) -> bool:
     """Whether two paths lead to one file, or to files of the same content."""
-    if one.resolve() == other.resolve():
+    if is_same_file(one, other):
         return True
-    if not one.is_file() or not other.is_file():
-        return False
-    return one.samefile(other) or cmp(one, other, shallow=False)
+    return one.is_file() and other.is_file() and cmp(one, other, shallow=False)

@@ -10,14 +10,18 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from trellis.errors import PrivacyError, SpecError
+from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import DEFAULT_SIZE_MECHANISM, GROUP_SIZES
 from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
-from trellis.workflow.config.kinds import check_kind
+from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flow_defaults
+from trellis.workflow.config.gaps import refuse_gaps
+from trellis.workflow.config.kinds import check_kind, foreign_defaults
 from trellis.workflow.config.messages import one_line
 from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
+from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
 from trellis.workflow.config.spines import AreasSpec, Steps
 from trellis.workflow.config.values import Exact, Name, PathText
 from trellis.workflow.config.yaml_reader import read_yaml
@@ -38,7 +42,7 @@ class _Model(BaseModel):
 class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str | None = None
     cells: dict[Name, str] | None = None
     count: str | None = None
@@ -47,6 +51,9 @@ class DataSpec(_Model):
     max_quantity: int = Field(default=1, ge=1, le=1_000_000, strict=True)
     size: str | None = None
     groups: str | None = None
+    origin: str | None = None
+    destination: str | None = None
+    unit: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -65,7 +72,7 @@ class DataSpec(_Model):
 class RegisterSpec(_Model):
     """The public register: groups and their areas, or the number of groups by area."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str
     group: str | None = None
     groups: str | None = None
@@ -96,47 +103,60 @@ class CodeSpec(_Model):
 class ParentChildSpec(_Model):
     """A file with one row per area and its parent."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     child: str = "child"
     parent: str = "parent"
     width: int | None = Field(default=None, ge=1, le=200)
 
 
-class HierarchySpec(_Model):
-    """The public tree of areas, in one of three layouts."""
+class HrcSpec(_Model):
+    """A tau-Argus file: one code a line, `lead` in front once for each level down."""
 
     source: PathText | None = None
+    lead: str = Field(default="@", min_length=1, max_length=20)
+
+
+class HierarchySpec(_Model):
+    """The public tree of areas, in one of four layouts."""
+
+    source: SourceField | None = None
     public: bool = False
     code: CodeSpec | None = None
     prefixes: dict[Name, int] | None = None
     columns: tuple[Name, ...] | None = None
     parent_child: ParentChildSpec | None = None
+    hrc: HrcSpec | None = None
     levels: tuple[Name, ...] | None = None
     root: dict[Name, str] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _file_name(cls, values: Any) -> Any:
-        """`parent_child: areas.csv` is short for the file with its usual columns."""
-        if isinstance(values, dict) and isinstance(values.get("parent_child"), str):
-            return {**values, "parent_child": {"source": values["parent_child"]}}
-        return values
+        """`parent_child: areas.csv` is short for the file with its usual columns; so is `hrc`."""
+        if not isinstance(values, dict):
+            return values
+        short = {k: {"source": values[k]} for k in ("parent_child", "hrc")
+                 if isinstance(values.get(k), str)}  # fmt: skip
+        return {**values, **short}
 
     @model_validator(mode="after")
     def _one_layout(self) -> Self:
-        layouts = [self.prefixes, self.columns, self.parent_child]
+        layouts = [self.prefixes, self.columns, self.parent_child, self.hrc]
         if sum(layout is not None for layout in layouts) != 1:
-            raise ValueError("give exactly one of prefixes (with code), columns, parent_child")
+            raise ValueError("give exactly one of prefixes (with code), columns, parent_child, hrc")
         if self.prefixes is not None:
             self._check_prefixes(self.prefixes)
         elif self.code is not None:
             raise ValueError("code goes with prefixes")
         if self.columns is not None and len(set(self.columns)) != len(self.columns):
             raise ValueError("columns names a column twice")
-        if self.levels is not None and self.parent_child is None:
-            raise ValueError("levels goes with parent_child; elsewhere the keys name the levels")
-        if self.parent_child is not None and self.source is not None:
-            raise ValueError("with parent_child, the file goes into parent_child")
+        inside = self.parent_child or self.hrc
+        if self.levels is not None and inside is None:
+            raise ValueError(
+                "levels goes with parent_child or hrc; elsewhere the keys name the levels"
+            )
+        if inside is not None and self.source is not None:
+            raise ValueError("with parent_child or hrc, the file goes there, not into source")
         if self.root is not None and (len(self.root) != 1 or not all(self.root.values())):
             raise ValueError("root holds one level and its code, such as {nation: US}")
         return self
@@ -153,8 +173,9 @@ class HierarchySpec(_Model):
             )
 
     @property
-    def file(self) -> str | None:
-        return self.parent_child.source if self.parent_child else self.source
+    def file(self) -> str | SqlSource | None:
+        inside = self.parent_child or self.hrc
+        return inside.source if inside else self.source
 
     @property
     def code_width(self) -> int | None:
@@ -239,6 +260,7 @@ class EstimateSpec(_Model):
 
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
+    penalty: Exact | None = None
 
 
 class OutputSpec(_Model):
@@ -267,7 +289,7 @@ class Spec(_Model):
     """A release, as its owner describes it."""
 
     release: Name
-    kind: Literal["counts", "group_sizes"]
+    kind: Literal["counts", "group_sizes", "flows"]
     dataset: Name
     data: DataSpec
     hierarchy: HierarchySpec
@@ -280,6 +302,11 @@ class Spec(_Model):
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
     group_register: RegisterSpec | None = None
+    tree: Literal["destination", "origin"] | None = None
+    estimator: FlowEstimatorName | None = None
+    destinations: HierarchySpec | None = None
+    trips: TripsSpec = TripsSpec()
+    attributes: dict[Name, tuple[str, ...]] | None = None
     areas: dict[Name, AreasSpec] = {}
     spine: Steps = ()
 
@@ -290,7 +317,7 @@ class Spec(_Model):
     def _default_mechanism(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("kind") == GROUP_SIZES:
             return {"mechanism": DEFAULT_SIZE_MECHANISM, **values}
-        return values
+        return with_flow_defaults(values) if isinstance(values, dict) else values
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -305,6 +332,7 @@ class Spec(_Model):
     @classmethod
     def parse(cls, content: Mapping[str, Any], folder: str | Path = ".") -> Self:
         """Validate a mapping such as a YAML file holds."""
+        refuse_gaps(content)
         try:
             spec = cls.model_validate(dict(content))
         except ValidationError as error:
@@ -322,14 +350,24 @@ class Spec(_Model):
     @property
     def areas_come_with_records(self) -> bool:
         """Whether one file holds the confidential records and the public list of areas."""
-        records, areas = self.data.source, self.hierarchy.file
+        return any(map(self.comes_with_records, self.hierarchies))
+
+    def comes_with_records(self, layout: HierarchySpec) -> bool:
+        """Whether this list of areas is in the file of the records."""
+        records, areas = self.data.source, layout.file
         if records is None or areas is None:
             return False
-        return self.resolve(records).resolve() == self.resolve(areas).resolve()
+        return may_share_rows(records, areas, self.resolve)
+
+    @property
+    def hierarchies(self) -> tuple[HierarchySpec, ...]:
+        """Of the areas; for flows of the origins, and of the destinations if they differ."""
+        both = (self.hierarchy, self.destinations)
+        return tuple(layout for layout in both if layout is not None)
 
     def require_public_areas(self) -> None:
         """Areas that come with the records must be declared public."""
-        if not self.hierarchy.public:
+        if not all(layout.public for layout in self.hierarchies):
             raise SpecError(
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."
@@ -340,7 +378,7 @@ class Spec(_Model):
         records, listed = self.data.source, self.areas[name].source
         if records is None or listed is None:
             return False
-        same = self.resolve(records).resolve() == self.resolve(listed).resolve()
+        same = may_share_rows(records, listed, self.resolve)
         if same and not self.areas[name].public:
             raise SpecError(
                 f"areas.{name} comes from the confidential file: if it is public which area "
@@ -351,8 +389,8 @@ class Spec(_Model):
     def _check_register_is_public(self) -> None:
         if self.group_register is None or self.group_register.source is None:
             return
-        records, register = self.data.source, self.resolve(self.group_register.source)
-        if records is not None and self.resolve(records).resolve() == register.resolve():
+        records, register = self.data.source, self.group_register.source
+        if records is not None and may_share_rows(records, register, self.resolve):
             raise SpecError(
                 "The register of groups comes from the confidential file, and a group whose only "
                 "member leaves would vanish from it: name a public file in group_register.source."
@@ -372,19 +410,21 @@ class Spec(_Model):
 
     def public(self) -> dict[str, Any]:
         """The spec without places and credentials, as kept in the run folder."""
-        is_counts = self.kind != GROUP_SIZES
+        places = {"source": True, "parent_child": {"source"}, "hrc": {"source"}}
         return self.model_dump(
             mode="json",
             exclude_none=True,
             exclude={
-                "data": {"source", "max_quantity"} if is_counts else {"source"},
+                "data": {"source", *foreign_defaults(self.kind, "data")},
                 "group_register": {"source"},
                 "areas": {"__all__": {"source"}} if self.areas else True,
                 **({} if self.spine else {"spine": True}),
-                "hierarchy": {"source": True, "parent_child": {"source"}},
+                "hierarchy": places,
+                "destinations": places,
                 "privacy": {"shares": {"optimal": {"prior": {"source", "crosswalk"}}}},
-                "unprotected": {"groups"} if is_counts else {"totals"},
-                "estimate": {} if is_counts else {"method"},
+                "unprotected": foreign_defaults(self.kind, "unprotected"),
+                "estimate": foreign_defaults(self.kind, "estimate"),
+                **({} if self.kind == FLOWS else {"trips": True}),
                 "ledger": True,
             },
         )
