@@ -112,6 +112,7 @@ def plan_of(*texts: str, folder: Path) -> None:
     for part in (EXAMPLES[0][1], *texts):
         (folder / "part.yaml").write_text(part, encoding="utf-8")
         spec |= read_yaml(folder / "part.yaml")
+    (folder / "places.csv").write_text(f"block,place\n{CODES[0]},P\n", encoding="utf-8")
     parsed = Spec.parse(spec, folder)
     prepare(parsed, AREAS if parsed.hierarchy.parent_child is None else PARENTS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -11,10 +12,12 @@ from trellis.privacy.guarantee import round_up
 
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
-    rows = [_row(plan, level) for level in plan.levels]
+    rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
     columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+    columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
     terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
+    show_effects(terminal, plan)
     terminal.result(plan.protection.in_words())
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")

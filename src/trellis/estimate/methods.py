@@ -31,7 +31,7 @@ METHODS: dict[str, Estimator] = {
 def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
     if plan.kind != GROUP_SIZES:
-        return METHODS
+        return METHODS if plan.spine is None else {k: METHODS[k] for k in ("gls_topdown", "gls")}
     fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
     return dict.fromkeys(fitting, estimate_group_sizes)
 

@@ -40,29 +40,33 @@ def smaller_changes(plan: Plan) -> list[SmallerChange]:
     """One for each level above the leaves, and one for each attribute if there are several."""
     if plan.kind != COUNTS or plan.protection.neighbours is not Neighbours.REPLACE:
         return []
-    profile, records = _profile(plan), plan.protection.max_contribution
+    profiles, records = _profiles(plan), plan.protection.max_contribution
+    levels = plan.tree_levels
     changes = []
     for position, level in enumerate(plan.levels[:-1]):
-        below = plan.levels[position + 1 :]
-        costs = any(query.level in below for query in profile)
-        curve = location_within([profile], plan.levels, level, records) if costs else None
+        # On a spine, a change inside a published area costs the levels that divide it.
+        whole = position + 1 if plan.spine is None else plan.spine.keeps_whole[position]
+        costs = any(query.level in levels[whole:] for profile in profiles for query in profile)
+        curve = location_within(profiles, levels, levels[whole - 1], records) if costs else None
         name = f"location only, within one area of level {level}"
         changes.append(SmallerChange(name, LOCATION_IN_WORDS, curve))
     if len(plan.schema.names) > 1:
         for attribute in plan.schema.names:
-            costs = any(attribute in query.separates for query in profile)
-            curve = one_attribute([profile], attribute, records) if costs else None
+            costs = any(attribute in q.separates for profile in profiles for q in profile)
+            curve = one_attribute(profiles, attribute, records) if costs else None
             changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS, curve))
     return changes
 
 
-def _profile(plan: Plan) -> Profile:
-    """What is measured on the path of one record; all paths carry the same noise."""
-    return tuple(
+def _profiles(plan: Plan) -> list[Profile]:
+    """What is measured on the path of one record, for every kind of path."""
+    queries = [
         Query(planned.level, planned.noise, separates=_separated(plan, planned.query))
         for planned in plan.queries
         if planned.noise is not None
-    )
+    ]
+    paths = plan.privacy.paths or (range(len(queries)),)
+    return [tuple(queries[i] for i in path) for path in paths]
 
 
 def _separated(plan: Plan, query: str) -> frozenset[str]:

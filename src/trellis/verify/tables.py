@@ -129,6 +129,7 @@ def estimates(run: RunFiles) -> Iterator[str]:
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
     names = [f"release/{level.name}" for level in run.levels]
+    names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if run.has_sizes:
         names += [f"release/statistics/{level.name}" for level in run.levels]
     for stem in names:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import group_sizes, promises, tables
+from trellis.verify import areas, group_sizes, promises, spine, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
@@ -29,6 +29,11 @@ _SIZE_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     group_sizes.monotone,
     group_sizes.statistics,
 )
+
+_CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
+    "spine": spine.spine,
+    "areas": areas.areas,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ def verify_run(path: str | Path) -> list[Finding]:
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
     checks = _CHECKS + (_SIZE_CHECKS if _has_sizes(run) else ())
+    checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     return [_carry_out(check, run) for check in checks]
 
 
@@ -61,6 +67,13 @@ def _has_sizes(run: RunFiles) -> bool:
         return run.has_sizes
     except (Unreadable, KeyError):
         return False  # the other checks say what is wrong with the plan
+
+
+def _plan_keys(run: RunFiles) -> set[str]:
+    try:
+        return set(run.plan)
+    except Unreadable:
+        return set()
 
 
 def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:

@@ -8,19 +8,17 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
-from trellis.planning.expected_error import with_expected_errors
 from trellis.workflow.confidential_half import measure_into
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import Prepared, prepare
+from trellis.workflow.prepare import foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
-def plan(spec: Spec, *, hierarchy: Any = None) -> Plan:
+def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
-    prepared = prepare(spec, hierarchy)
-    return with_expected_errors(prepared.plan, prepared.hierarchy)
+    return foreseen(prepare(spec, hierarchy, interests=areas))
 
 
 def measure(
@@ -30,13 +28,15 @@ def measure(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
     with folder.held():
-        _measure(folder, spec, data, hierarchy, register, new_edition, progress or Silent())
+        progress = progress or Silent()
+        _measure(folder, spec, data, hierarchy, register, areas, new_edition, progress)
     return folder
 
 
@@ -46,6 +46,7 @@ def _measure(
     data: Any,
     hierarchy: Any,
     register: Any,
+    areas: Any,
     new_edition: bool,
     progress: Progress,
 ) -> None:
@@ -57,13 +58,13 @@ def _measure(
         if folder.is_measured:
             return
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data)
+        prepared = prepare(spec, hierarchy, data, areas)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
-        expected = with_expected_errors(prepared.plan, prepared.hierarchy)
+        expected = foreseen(prepared)
     measure_into(
         folder,
-        Prepared(spec, prepared.hierarchy, expected),
+        replace(prepared, plan=expected),
         data,
         register,
         new_edition=new_edition,
@@ -78,24 +79,25 @@ def run(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
     `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
-    the spec's files.
+    the spec's files, `areas` a mapping of frames by category.
     """
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
     progress = progress or Silent()
     with folder.held():
-        _measure(folder, spec, data, hierarchy, register, new_edition, progress)
+        _measure(folder, spec, data, hierarchy, register, areas, new_edition, progress)
         return finish(folder, progress)
 
 
 def _check_same_plan(folder: RunFolder, plan: Plan) -> None:
     """Beside the spec, the plan depends on the areas, the order of cells and this program."""
-    if replace(folder.plan(), expected_errors=None) != plan:
+    if replace(folder.plan(), expected_errors=None, effects=None) != plan:
         raise RunFolderError(
             f"The hierarchy or the plan has changed since the run in {folder.path} began. "
             "Restore it, or choose another folder with --out."

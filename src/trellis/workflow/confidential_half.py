@@ -46,9 +46,10 @@ from trellis.storage.atomic import (
 )
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
+from trellis.workflow.sources import resolve_source
 
 
 def measure_into(
@@ -79,7 +80,7 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        folder.start(identity, spec.public(), plan, prepared.hierarchy)
+        folder.start(identity, spec.public(), plan, prepared.hierarchy, prepared.interests)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -180,7 +181,10 @@ def _draw(
     remove_partials(folder.measurements)
     partial = partial_folder(folder.measurements, claim.token)
     try:
-        measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())
+        on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
+        measured = measure_counts(
+            prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
+        )
         with reporting_os_errors(folder.measurements):
             write_measurements(partial, measured)
             sync_tree(partial)

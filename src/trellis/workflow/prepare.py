@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from trellis.errors import InputError, SourceError, SpecError, StructureError
+from trellis.errors import InputError, SourceError, StructureError
 from trellis.ingest import hierarchies
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.duckdb import Source
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
-from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.planning.counts import CountsRequest
+from trellis.planning.expected_error import with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
+from trellis.planning.spine.effects import with_effects
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.interests import Interests
+from trellis.workflow.sources import resolve_source
+from trellis.workflow.spines import plan_with_interests
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +31,32 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
+    interests: Interests = field(default_factory=Interests)
 
 
-def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
-    """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
+def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any = None) -> Prepared:
+    """Read the hierarchy and make the plan; `areas` and `records` may be frames.
+
+    `interests` may hold a frame for each category of areas of interest.
+    """
     hierarchy = read_hierarchy(spec, areas, records)
-    make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
-    return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
+    if spec.kind == GROUP_SIZES:
+        return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
+    return Prepared(spec, hierarchy, *_plan_counts(spec, hierarchy, interests))
 
 
-def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
+def foreseen(prepared: Prepared) -> Plan:
+    """The plan with its expected errors, also of areas of interest, before and after."""
+    plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
+    if interests.spine is None and (not interests.categories or plan.method == "topdown"):
+        return with_expected_errors(plan, hierarchy)
+    assert interests.conventional is not None
+    return with_effects(
+        plan, hierarchy, interests.spine, interests.categories, interests.conventional
+    )
+
+
+def _plan_counts(spec: Spec, hierarchy: Hierarchy, frames: Any) -> tuple[Plan, Interests]:
     privacy = spec.privacy
     request = CountsRequest(
         release=spec.release,
@@ -51,7 +71,7 @@ def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
         confidence=spec.output.confidence,
     )
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+    return plan_with_interests(spec, request, hierarchy, schema, frames)
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
@@ -115,13 +135,3 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         root,
         confidential=confidential,
     )
-
-
-def resolve_source(spec: Spec, named: str | None, frame: Any, key: str) -> Source:
-    """The frame if one is given, else the file that the spec names."""
-    if frame is not None:
-        return as_table(frame)
-    if named is None:
-        raise SpecError(f"{key} is missing: name a file, or pass a frame in Python.")
-    path: Path = spec.resolve(named)
-    return path

@@ -11,7 +11,9 @@ _FOREIGN = {
         "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
         "data.size", "data.groups", "unprotected.groups", "estimate.weights",
     ),
-    "group_sizes": ("data.cells", "data.count", "unprotected.totals", "estimate.method"),
+    "group_sizes": (
+        "data.cells", "data.count", "unprotected.totals", "estimate.method", "areas", "spine",
+    ),
 }  # fmt: skip
 _MISSING = {
     "counts": {"data.area": ""},
@@ -66,7 +68,8 @@ def _check_group_sizes(spec: BaseModel) -> None:
                 f"Missing key {key!r}: records go with a register of groups (group), tables of "
                 "sizes with the declared number of groups of every area (groups)."
             )
-    if _is_set(spec, "data.max_quantity") and is_records and not _is_set(spec, "data.quantity"):
+    bounded = _is_set(spec, "data.max_quantity") and not _is_default(spec, "data.max_quantity")
+    if bounded and is_records and not _is_set(spec, "data.quantity"):
         raise SpecError(
             "data.max_quantity goes with data.quantity: without it, each record adds 1."
         )

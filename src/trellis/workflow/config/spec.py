@@ -17,6 +17,7 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.spines import AreasSpec, Steps
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
 from trellis.workflow.config.yaml_reader import read_yaml
 
@@ -263,6 +264,8 @@ class Spec(_Model):
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
     group_register: RegisterSpec | None = None
+    areas: dict[Name, AreasSpec] = {}
+    spine: Steps = ()
 
     _folder: Path = PrivateAttr(default=Path())
 
@@ -295,6 +298,8 @@ class Spec(_Model):
         if spec.areas_come_with_records:
             spec.require_public_areas()
         spec._check_register_is_public()
+        for name in spec.areas:
+            spec.areas_of_interest_come_with_records(name)
         return spec
 
     @property
@@ -312,6 +317,19 @@ class Spec(_Model):
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."
             )
+
+    def areas_of_interest_come_with_records(self, name: str) -> bool:
+        """Whether the records' file lists areas of interest too; then that must be public."""
+        records, listed = self.data.source, self.areas[name].source
+        if records is None or listed is None:
+            return False
+        same = is_same_file(self.resolve(records), self.resolve(listed))
+        if same and not self.areas[name].public:
+            raise SpecError(
+                f"areas.{name} comes from the confidential file: if it is public which area "
+                f"belongs to which {name}, say so with public: true; otherwise name a public file."
+            )
+        return same
 
     def _check_register_is_public(self) -> None:
         if self.group_register is None or self.group_register.source is None:
@@ -344,6 +362,8 @@ class Spec(_Model):
             exclude={
                 "data": {"source", "max_quantity"} if is_counts else {"source"},
                 "group_register": {"source"},
+                "areas": {"__all__": {"source"}} if self.areas else True,
+                **({} if self.spine else {"spine": True}),
                 "hierarchy": {"source": True, "parent_child": {"source"}},
                 "unprotected": {"groups"} if is_counts else {"totals"},
                 "estimate": {} if is_counts else {"method"},
