@@ -112,7 +112,7 @@ NOT_STAGES = ("blocks", "areas", "all", "run", "cpu", "gigabytes", "megabytes on
 
 def main() -> None:
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} processors, load "
-          f"{os.getloadavg()[0]:.1f}, Python {platform.python_version()}; one repetition, warm")  # fmt: skip
+          f"{os.getloadavg()[0]:.1f}, Python {platform.python_version()}; warm")  # fmt: skip
     results = {}
     for name, n_states in SIZES.items():
         results[name] = found = measured(n_states)
