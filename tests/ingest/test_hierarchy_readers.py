@@ -185,7 +185,7 @@ BAD_FILES = {
     "text.parquet": (b"n,t\nr,a\n", "could not be read"),
     "plain.csv.gz": (b"n,t\nr,a\n", "could not be read"),
     "latin.csv": ("n,t\nr,Ærø\n".encode("latin-1"), "could not be read"),
-    "empty.csv": (b"", "has no column 'n'"),
+    "empty.csv": (b"", "could not be read"),
     "header.csv": (b"n,t\n", "empty"),
     "wide.csv": (b"n,t\nr,a,5\nr,b,6\n", "has no column 'n'|could not be read"),
     "title.csv": (b"My areas\nn,t\nr,a\nr,b\n", "has no column 'n'|could not be read"),

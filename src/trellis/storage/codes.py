@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from trellis.model.hierarchy import CODE, Codes, Hierarchy
 
@@ -45,17 +46,23 @@ def codes_from_arrow(column: pa.Array | pa.ChunkedArray) -> Codes:
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=object).astype(CODE)
 
 
+def text_parts(column: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Where codes end in the bytes of their source, the first entry where they begin; the bytes."""
+    _, ends_buffer, text = column.buffers()
+    first = column.offset
+    if not len(column) or ends_buffer is None:
+        return np.zeros(1, dtype=np.int32), np.empty(0, dtype=np.uint8)
+    ends = np.frombuffer(ends_buffer, dtype=np.int32, count=first + len(column) + 1)[first:]
+    characters = np.frombuffer(text or b"", dtype=np.uint8)
+    return ends, characters[ends[0] : ends[-1]]
+
+
 def _equal_lengths(column: pa.StringArray) -> np.ndarray | None:
     """The bytes of ASCII codes of one length, uncopied; a NUL is left to the slow way."""
-    _, ends_buffer, text = column.buffers()
-    if not len(column) or ends_buffer is None or text is None:
-        return None
-    first = column.offset
-    ends = np.frombuffer(ends_buffer, dtype=np.int32, count=first + len(column) + 1)[first:]
+    ends, characters = text_parts(column)
     lengths = np.diff(ends)
-    if not lengths[0] or (lengths != lengths[0]).any():
+    if not lengths.size or not lengths[0] or (lengths != lengths[0]).any():
         return None
-    characters = np.frombuffer(text, dtype=np.uint8, count=ends[-1])[ends[0] :]
     if characters.min() == 0 or characters.max() > 127:
         return None
     return characters.view(f"S{lengths[0]}")

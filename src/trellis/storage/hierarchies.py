@@ -11,7 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.storage.codes import codes_from_arrow, keep_level_codes, level_codes
+from trellis.storage.codes import (
+    codes_from_arrow,
+    keep_level_codes,
+    level_codes,
+    text_parts,
+)
 from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 _LEVELS = b"trellis.levels"
@@ -61,9 +66,9 @@ def hierarchy_digest(hierarchy: Hierarchy) -> str:
     """SHA-256 of the whole tree, independent of how it is stored."""
     digest = sha256(json.dumps(hierarchy.level_names).encode())
     for level in range(hierarchy.n_levels):
-        codes = level_codes(hierarchy, level)
-        for buffer in codes.buffers()[1:]:
-            digest.update(buffer if buffer is not None else b"")
+        ends, text = text_parts(level_codes(hierarchy, level))
+        digest.update((ends - ends[0]).astype("<i4").tobytes())
+        digest.update(text.tobytes())
         if level < hierarchy.leaf_level:
             digest.update(hierarchy.child_start[level].astype("<i8").tobytes())
         digest.update(np.packbits(hierarchy.passes_through[level]).tobytes())

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
+from hashlib import sha256
+from json import dumps
+from math import log, sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -29,6 +34,10 @@ def hierarchy(run: RunFiles) -> Iterator[str]:
         if index and not np.array_equal(np.unique(level.parent), np.arange(above)):
             yield f"level {level.name} has areas without a parent, or leaves one without children"
         above = len(level)
+    if run.levels[0].parent.tolist() != [-1]:
+        yield "the root has a parent"
+    elif _tree_digest(run.levels) != run.plan["hierarchy_sha256"]:
+        yield "hierarchy.parquet is not the tree of plan.json"
 
 
 def columns(run: RunFiles) -> Iterator[str]:
@@ -77,11 +86,13 @@ def sums(run: RunFiles) -> Iterator[str]:
 
 
 def intervals(run: RunFiles) -> Iterator[str]:
-    """Margins of error are complete or absent, never negative, and contain the counts."""
+    """Margins of error are complete or absent, of the stated confidence, and contain the counts."""
     for level in run.levels:
         name = f"release/{level.name}.parquet"
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         yield from margins(run, name, table)
+        if not table["lower"].null_count:
+            yield from _confidence(run, level, name, table)
 
 
 def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
@@ -99,6 +110,36 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
         yield f"{name} has a negative standard error"
     if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
         yield f"{name} has counts outside their interval"
+
+
+def _confidence(run: RunFiles, level: Level, name: str, table: pa.Table) -> Iterator[str]:
+    """Every interval lies around the estimate, as wide as the stated confidence makes it."""
+    counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
+    estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
+    centre = estimated.to_numpy()[_rows(run, level)]
+    reach = _factor(run.plan) * std_error + 0.5
+    ends = np.ceil(counts - _TOLERANCE), np.floor(counts + _TOLERANCE)
+    if not (
+        _is_end(lower, centre - reach, np.ceil, np.minimum, ends[1]).all()
+        and _is_end(upper, centre + reach, np.floor, np.maximum, ends[0]).all()
+    ):
+        yield f"{name} has intervals that do not have the stated confidence"
+
+
+def _factor(plan: dict[str, Any]) -> float:
+    """Half the width of an interval in standard errors; a Laplace variable has heavier tails."""
+    confidence = float(Fraction(plan["confidence"]))
+    laws = {q["noise"]["law"] for q in plan["queries"] if q["noise"] is not None}
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    return max(normal, -log(1 - confidence) / sqrt(2)) if "discrete_laplace" in laws else normal
+
+
+def _is_end(
+    end: np.ndarray, edge: np.ndarray, inwards: np.ufunc, wider: np.ufunc, count: np.ndarray
+) -> np.ndarray:
+    """The last whole number inside, not below zero, or the count if that is further out."""
+    close = [wider(np.maximum(inwards(edge + t), 0), count) for t in (-_TOLERANCE, _TOLERANCE)]
+    return (end == close[0]) | (end == close[1])
 
 
 def invariants(run: RunFiles) -> Iterator[str]:
@@ -159,6 +200,22 @@ def csv(run: RunFiles) -> Iterator[str]:
         for column in table.column_names:
             if not _same(written[column], table[column].combine_chunks()):
                 yield f"{name} differs from the Parquet table in {column}"
+
+
+def _tree_digest(levels: list[Level]) -> str:
+    """SHA-256 over names, and per level over codes, where families begin, and padding."""
+    digest = sha256(dumps([level.name for level in levels]).encode())
+    for index, level in enumerate(levels):
+        lengths = pc.binary_length(level.geocodes).to_numpy()
+        digest.update(np.concatenate([[0], np.cumsum(lengths)]).astype("<i4").tobytes())
+        for start in range(0, len(level), 1 << 16):
+            text = level.geocodes[start : start + (1 << 16)]
+            digest.update("".join(text.to_pylist()).encode())
+        if index + 1 < len(levels):
+            begins = np.searchsorted(levels[index + 1].parent, np.arange(len(level) + 1))
+            digest.update(begins.astype("<i8").tobytes())
+        digest.update(np.packbits(level.padding).tobytes())
+    return digest.hexdigest()
 
 
 def _are_unique(codes: pa.Array) -> bool:
