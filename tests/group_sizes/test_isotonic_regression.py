@@ -4,7 +4,7 @@ from math import inf, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oracles.group_sizes import isotonic_by_means, least_isotonic_objective
@@ -75,6 +75,7 @@ def whole_row(values, high: int, seed: int = 0) -> list[int]:
 
 
 @compiled
+@example([2, 1, 2, 1] * 8, 2)  # halves that must go the same way
 @given(st.lists(st.integers(-8, 14), max_size=9), st.integers(0, 10))
 def test_whole_rows_are_optimal(values, high):
     fitted = whole_row(values, high)

@@ -66,7 +66,8 @@ def isotonic_whole_rows(
 ) -> None:
     """The nearest non-decreasing whole row within 0 .. high to each row, in exact arithmetic.
 
-    `first_index` is the index of the first cell in the whole table, for means of k + 1/2.
+    `first_index` is the index of the first cell in the whole table, for means of k + 1/2. Blocks of
+    equal mean are pooled too, so that they go the same way.
     Range: |values| n^2 < 2^62.
     """
     n = values.shape[1]
@@ -75,7 +76,7 @@ def isotonic_whole_rows(
         n_blocks = 0
         for i in range(n):
             total, size = values[row, i], 1
-            while n_blocks > 0 and sums[n_blocks - 1] * size > total * sizes[n_blocks - 1]:
+            while n_blocks > 0 and sums[n_blocks - 1] * size >= total * sizes[n_blocks - 1]:
                 n_blocks -= 1
                 total += sums[n_blocks]
                 size += sizes[n_blocks]
