@@ -20,20 +20,21 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     """A table by its path alone; folder names such as level=county add no columns."""
-    try:
-        with pq.ParquetFile(path) as file:
-            return file.read(columns=columns)
-    except FileNotFoundError:
-        raise RunFolderError(f"{path} is missing.") from None
-    except (OSError, pa.ArrowException):
-        raise RunFolderError(f"{path} is damaged: it holds no readable Parquet.") from None
+    with _opened(path) as file:
+        return file.read(columns=columns)
 
 
 def table_shape(path: Path) -> tuple[int, list[str]]:
     """Number of rows and names of columns, without reading the rows."""
+    with _opened(path) as file:
+        return file.metadata.num_rows, file.schema_arrow.names
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
-            return file.metadata.num_rows, file.schema_arrow.names
+            yield file
     except FileNotFoundError:
         raise RunFolderError(f"{path} is missing.") from None
     except (OSError, pa.ArrowException):
