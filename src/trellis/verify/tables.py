@@ -133,10 +133,11 @@ def estimates(run: RunFiles) -> Iterator[str]:
 
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
-    names = [f"release/{level.name}" for level in run.levels]
+    levels = [level["level"] for level in run.plan["levels"]]
+    names = [f"release/{level}" for level in levels]
     names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if run.has_sizes:
-        names += [f"release/statistics/{level.name}" for level in run.levels]
+        names += [f"release/statistics/{level}" for level in levels]
     for stem in names:
         name, path = f"{stem}.csv", run.path / f"{stem}.csv"
         if not path.exists():
