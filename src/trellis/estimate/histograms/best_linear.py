@@ -237,6 +237,6 @@ def finals_by_level(best: BestLinear, last_level: int) -> list[FloatArray]:
 
 def answer_columns(query: Query, cells: FloatArray) -> FloatArray:
     """The query's answers for cells x nodes: nodes x query cells."""
-    out = np.zeros((query.n_cells, cells.shape[1]))
-    np.add.at(out, query.cell_of, cells)
-    return out.T
+    order = np.argsort(query.cell_of, kind="stable")
+    firsts = np.searchsorted(query.cell_of[order], np.arange(query.n_cells))
+    return np.add.reduceat(cells[order], firsts, axis=0).T
