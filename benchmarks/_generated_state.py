@@ -86,23 +86,18 @@ def population(tree: Hierarchy, rng: np.random.Generator) -> NDArray[np.int16]:
     group_of = tree.parents(tree.leaf_level)
     local = rng.dirichlet(race * 40 + 1e-3, tree.sizes[-2])
     hispanic = rng.beta(2, 12, tree.sizes[-2])
-    out = np.zeros((n_blocks, *SCHEMA.shape), dtype=np.int16)
-    for block in np.flatnonzero(size):
-        people = int(size[block])
-        g = group_of[block]
-        kind = np.zeros(people, dtype=np.int64)
-        if rng.random() < 0.03:
-            kind[:] = rng.integers(1, 8)
-        np.add.at(
-            out[block],
-            (
-                kind,
-                (rng.random(people) < 0.77).astype(int),
-                (rng.random(people) < hispanic[g]).astype(int),
-                rng.choice(63, people, p=local[g]),
-            ),
-            1,
-        )
+    facility = np.where(rng.random(n_blocks) < 0.03, rng.integers(1, 8, n_blocks), 0)
+    cumulated = np.cumsum(local, axis=1)
+    out = np.zeros(n_blocks * SCHEMA.n_cells, dtype=np.int16)
+    for first in range(0, n_blocks, 4096):
+        blocks = np.arange(first, min(first + 4096, n_blocks))
+        block = np.repeat(blocks, size[blocks].astype(int))
+        group = group_of[block]
+        race_of = (rng.random((block.size, 1)) > cumulated[group]).sum(axis=1).clip(max=62)
+        adult = rng.random(block.size) < 0.77
+        yes = rng.random(block.size) < hispanic[group]
+        cell = ((facility[block] * 2 + adult) * 2 + yes) * 63 + race_of
+        np.add.at(out, block * SCHEMA.n_cells + cell, 1)
     return out.reshape(n_blocks, -1)
 
 
@@ -141,11 +136,12 @@ def with_noise(state: State, seed: int) -> State:
         noisy = {}
         for name, variance in queries.items():
             query = parse_query(SCHEMA, name)
-            true = np.zeros((query.n_cells, len(state.truth[level])), dtype=np.int32)
-            np.add.at(true, query.cell_of, state.truth[level].T)
-            out = np.empty(true.T.shape, dtype=narrow)
+            order = np.argsort(query.cell_of, kind="stable")
+            cuts = np.searchsorted(query.cell_of[order], np.arange(query.n_cells))
+            out = np.empty((len(state.truth[level]), query.n_cells), dtype=narrow)
             for first in range(0, len(out), 4096):
-                part = true.T[first : first + 4096]
+                cells = state.truth[level][first : first + 4096, order]
+                part = np.add.reduceat(cells, cuts, axis=1, dtype=np.int32)
                 noise = rng.standard_normal(part.shape, dtype=np.float32) * np.float32(
                     variance**0.5
                 )

@@ -29,6 +29,14 @@ TREE = Hierarchy.from_paths(
 )
 
 
+def finals_by_level(best, last_level):
+    """The final estimates of all nodes down to a level: cells x nodes."""
+    out = [best.subtree_of(0, 0, 1)]
+    for level in range(1, last_level + 1):
+        out.append(best.final(level, out[-1], 0, out[-1].shape[1]))
+    return out
+
+
 def evidence(tree, measured, rng, scale=4.0, whole=True):
     """Truth by level, and evidence with rounded normal noise of the stated variances."""
     truth = tree.sum_up(rng.poisson(scale * rng.random((tree.sizes[-1], SCHEMA.n_cells))))

@@ -177,3 +177,39 @@ def test_constraints_that_do_not_fit_are_refused(changes, message):
 def test_evidence_needs_every_level():
     with pytest.raises(StructureError, match="4 levels"):
         EvidenceInMemory(worlds.TREE, worlds.SCHEMA, MEASURED, [])
+
+
+def test_a_marginal_fixed_first_does_not_depend_on_the_other_cells():
+    """States' answers to the fixed query follow from its own measurements and the nation's."""
+    measured = [{"detailed": 1.0}] + [{"detailed": 40.0, "three": 2.0, "b": 3.0}] * 3
+    _, evidence = worlds.evidence(worlds.TREE, measured, np.random.default_rng(8))
+    noise = np.random.default_rng(9).integers(-9, 9, (3, N_CELLS))
+    answers = [dict(level) for level in evidence.answers]
+    answers[1]["detailed"] = answers[1]["detailed"] + noise
+    other = EvidenceInMemory(worlds.TREE, worlds.SCHEMA, measured, answers)
+    three = parse_query(worlds.SCHEMA, "three")
+    for passes, same in (((), False), (("three",), True)):
+        found = [dense(estimate_topdown(e, 0, passes=passes)) for e in (evidence, other)]
+        assert_adds_up(worlds.TREE, found[1])
+        assert np.array_equal(three.answer(found[0][1]), three.answer(found[1][1])) == same
+
+
+@METHODS
+def test_passes_go_with_constraints(estimate):
+    measured = [dict(level, three=1.0) for level in MEASURED]
+    measured[1]["total"] = 0.0
+    truth, evidence = worlds.evidence(worlds.TREE, measured, np.random.default_rng(10))
+    bound = parse_query(worlds.SCHEMA, "three").answer(truth[3])
+    rule = LinearConstraint("rule", "block", "three", Sense.AT_LEAST, np.minimum(bound, 2))
+    constraints = Constraints((rule,), np.zeros(N_CELLS, dtype=bool))
+    found = dense(estimate(evidence, 0, passes=("three",), constraints=constraints))
+    assert_adds_up(worlds.TREE, found)
+    assert (parse_query(worlds.SCHEMA, "three").answer(found[3]) >= rule.bound).all()
+    np.testing.assert_array_equal(found[1].sum(axis=1), truth[1].sum(axis=1))
+
+
+def test_a_pass_over_too_many_cells_is_refused():
+    schema = worlds.Schema({"a": [str(i) for i in range(70)]})
+    evidence = EvidenceInMemory(worlds.TREE, schema, [{}] * 4, [{}] * 4)
+    with pytest.raises(SpecError, match="70"):
+        estimate_topdown(evidence, 0, passes=("a",))

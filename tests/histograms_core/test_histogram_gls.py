@@ -7,7 +7,7 @@ import histogram_worlds as worlds
 from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from strategies import hierarchies
 from trellis.errors import StructureError
-from trellis.estimate.histograms.best_linear import BestLinear, finals_by_level
+from trellis.estimate.histograms.best_linear import BestLinear
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, marginal_errors
 from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
@@ -37,7 +37,7 @@ def test_estimates_and_errors_match_dense_inversion(data, tree, seed):
     _, evidence = worlds.evidence(tree, measured, np.random.default_rng(seed), whole=False)
     dense, covariance = dense_histogram_gls(tree, worlds.SCHEMA, measured, evidence.answers)
     spine = SpineVariances.of(tree, worlds.SCHEMA.shape, QUERIES, measured)
-    found = finals_by_level(BestLinear(evidence, spine), tree.leaf_level)
+    found = worlds.finals_by_level(BestLinear(evidence, spine), tree.leaf_level)
     requests = [(level, name) for level in tree.level_names for name in worlds.NAMES]
     errors = marginal_errors(tree, worlds.SCHEMA, measured, requests)
     for level, name in enumerate(tree.level_names):
@@ -92,7 +92,7 @@ def test_predicted_errors_match_those_of_many_runs():
     for _ in range(150):
         truth, evidence = worlds.evidence(worlds.TREE, measured, rng, whole=False)
         spine = SpineVariances.of(worlds.TREE, worlds.SCHEMA.shape, QUERIES, measured)
-        n = finals_by_level(BestLinear(evidence, spine), 2)[2]
+        n = worlds.finals_by_level(BestLinear(evidence, spine), 2)[2]
         misses.append(QUERIES[request[1]].answer(n.T - truth[2]))
     errors = marginal_errors(worlds.TREE, worlds.SCHEMA, measured, [request])[request]
     ratio = np.square(misses).mean() / np.square(errors.rows(0, worlds.TREE.sizes[2])).mean()

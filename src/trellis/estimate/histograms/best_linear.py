@@ -226,17 +226,8 @@ class BestLinear:
         return n
 
 
-def finals_by_level(best: BestLinear, last_level: int) -> list[FloatArray]:
-    """The final n of all nodes down to a level above the leaves: cells x nodes."""
-    root = best.subtree_of(0, 0, 1)
-    out = [root]
-    for level in range(1, last_level + 1):
-        out.append(best.final(level, out[-1], 0, out[-1].shape[1]))
-    return out
-
-
 def answer_columns(query: Query, cells: FloatArray) -> FloatArray:
     """The query's answers for cells x nodes: nodes x query cells."""
-    out = np.zeros((query.n_cells, cells.shape[1]))
-    np.add.at(out, query.cell_of, cells)
-    return out.T
+    order = np.argsort(query.cell_of, kind="stable")
+    firsts = np.searchsorted(query.cell_of[order], np.arange(query.n_cells))
+    return np.add.reduceat(cells[order], firsts, axis=0).T

@@ -19,6 +19,7 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
 from trellis.estimate.histograms.level_bounds import LevelBounds
 from trellis.estimate.histograms.objectives import Objective
+from trellis.estimate.histograms.passes import fix_marginal
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.threads import map_families
@@ -41,9 +42,14 @@ class Descent:
     bounds: Sequence[LevelBounds]
     impossible: NDArray[np.bool_]
     tie_seed: int
+    passes: tuple[str, ...] = ()
     tolerance: float = TOLERANCE
     workers: int | None = None
     report: Report | None = None
+
+    def bounded(self, level: int) -> list[str]:
+        """Queries whose answers are bounded on a level, or fixed first."""
+        return list(dict.fromkeys([*self.bounds[level].queries, *(self.passes if level else ())]))
 
     def run(self, objective_of: Callable[[int], Objective]) -> tuple[list[SparseCounts], float]:
         """Counts by level, and the greatest distance to the optimum among all families."""
@@ -58,7 +64,7 @@ class Descent:
 
     def _rounder(self, level: int) -> tuple[list[Query], Rounder]:
         measured = [self.queries[name] for name in self.evidence.measured[level]]
-        names = self.bounds[level].queries
+        names = self.bounded(level)
         every = measured or list(self.queries.values())
         return every, Rounder(every, [self.queries[name] for name in names])
 
@@ -146,10 +152,24 @@ class Descent:
             blocked = blocked_cells(objective.prepared, bounds, active, last - first, None)
             if blocked.size:
                 check_cells(blocked, active, self.evidence.schema.cells())
+            index = self._first_index(level, first)
+            for name in self.passes:
+                query = self.queries[name]
+                above = np.zeros(query.n_cells, dtype=np.int64)
+                np.add.at(above, query.cell_of[active], parent)
+                fixed = fix_marginal(
+                    query,
+                    *objective.coarse(query, first, last),
+                    above,
+                    bounds,
+                    self.queries,
+                    self.tie_seed,
+                    index,
+                )
+                bounds = bounds if fixed is None else [*bounds, fixed]
             x, reached = self._fit(
                 objective, active, parent.astype(np.float64), bounds, blocked, first, last
             )
-            index = self._first_index(level, first)
             y = rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index)
         return _Rows.of(active, y), reached
 

@@ -23,6 +23,7 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
+from trellis.estimate.histograms.passes import MOST_CELLS
 from trellis.execution.threads import map_families
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
@@ -77,15 +78,19 @@ def estimate_topdown(
     tie_seed: int,
     *,
     constraints: Constraints | None = None,
+    passes: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     report: Report | None = None,
 ) -> HistogramEstimates:
-    """Least squares family by family on the children's own measurements."""
-    descent = _descent(evidence, (), tie_seed, constraints, tolerance, workers, report)
+    """Least squares family by family on the children's own measurements.
+
+    `passes` names marginals of few cells that each family fixes first, in this order.
+    """
+    descent = _descent(evidence, (), tie_seed, constraints, passes, tolerance, workers, report)
 
     def own(level: int) -> OwnMeasurements:
-        bounded = descent.bounds[level].queries
+        bounded = descent.bounded(level)
         name = evidence.hierarchy.level_names[level]
         if not any(0 <= v < np.inf for v in evidence.measured[level].values()):
             raise SpecError(
@@ -104,18 +109,24 @@ def estimate_gls_topdown(
     *,
     marginals: Sequence[Request] = (),
     constraints: Constraints | None = None,
+    passes: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     report: Report | None = None,
 ) -> HistogramEstimates:
-    """Best linear unbiased estimates first, then whole numbers downwards."""
+    """Best linear unbiased estimates first, then whole numbers downwards.
+
+    `passes` names marginals of few cells that each family fixes first, in this order.
+    """
     hierarchy = evidence.hierarchy
-    descent = _descent(evidence, marginals, tie_seed, constraints, tolerance, workers, report)
+    descent = _descent(
+        evidence, marginals, tie_seed, constraints, passes, tolerance, workers, report
+    )
     spine = SpineVariances.of(hierarchy, evidence.schema.shape, descent.queries, evidence.measured)
     best = BestLinear(evidence, spine, workers)
 
     def objective(level: int) -> OwnMeasurements | SubtreeEstimates:
-        bounded = descent.bounds[level].queries
+        bounded = descent.bounded(level)
         u = best.subtree[level]
         if u is None:  # a leaf's subtree is the leaf
             return OwnMeasurements(evidence, level, descent.queries, bounded)
@@ -167,6 +178,7 @@ def _descent(
     requests: Sequence[Request],
     tie_seed: int,
     constraints: Constraints | None,
+    passes: Sequence[str],
     tolerance: float,
     workers: int | None,
     report: Report | None,
@@ -176,9 +188,27 @@ def _descent(
     for level in bounds:
         for name in level.queries:
             queries.setdefault(name, parse_query(evidence.schema, name))
+    fixed = [parse_query(evidence.schema, name) for name in passes]
+    for query in fixed:
+        if query.n_cells > MOST_CELLS:
+            raise SpecError(
+                f"A pass may fix marginals of at most {MOST_CELLS} cells; {query.name!r} has "
+                f"{query.n_cells}."
+            )
+        queries.setdefault(query.name, query)
     n_cells = evidence.schema.n_cells
     impossible = np.zeros(n_cells, dtype=bool) if constraints is None else constraints.impossible
-    return Descent(evidence, queries, bounds, impossible, tie_seed, tolerance, workers, report)
+    return Descent(
+        evidence,
+        queries,
+        bounds,
+        impossible,
+        tie_seed,
+        tuple(query.name for query in fixed),
+        tolerance,
+        workers,
+        report,
+    )
 
 
 def _marginal_estimates(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import weighted_queries
+from trellis.estimate.histograms.passes import coarse_information
 from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
 from trellis.model.queries import Query
 from trellis.numerics.histograms.commuting import Algebra
@@ -32,6 +33,10 @@ class Objective(Protocol):
         self, stack: Stack, active: IntArray, first: int, last: int
     ) -> tuple[Quadratic, float, FloatArray]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
+        ...
+
+    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+        """What is known of a marginal on its own: see `passes.fix_marginal`."""
         ...
 
 
@@ -82,6 +87,12 @@ class OwnMeasurements:
             self.prepared, active, stack, self.answers(first, last), weights, last - first
         )
 
+    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+        weights = [np.full((1, 1), weight) for weight in self._weights.values()]
+        measured = self.prepared.queries[: len(weights)]
+        answers = self.answers(first, last)
+        return coarse_information(query, measured, answers, weights, last - first)
+
 
 class SubtreeEstimates:
     """The estimates u of the children's subtrees, weighted by their precisions J.
@@ -104,6 +115,7 @@ class SubtreeEstimates:
             for block, exact in zip(up.precision, here.exact, strict=True)
         ]
         self._written = algebra.written(blocks)
+        self._covariance = algebra.written(up.covariance)
         self._least = np.maximum(algebra.least_eigenvalue(blocks), 0.0)
         self._class_of = up.class_of
         self._algebra = algebra
@@ -144,6 +156,28 @@ class SubtreeEstimates:
             diagonal, linear, np.zeros((0, last - first)), mix, self._starts, self._atoms
         )
         return quadratic, float(self._least[classes].min()), np.ascontiguousarray(u[active])
+
+    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+        k = query.n_cells
+        spread = (query.cell_of[:, np.newaxis] == np.arange(k)).astype(np.float64)
+        classes, child_class = np.unique(self._class_of[first:last], return_inverse=True)
+        precision = np.empty((k, k, classes.size))
+        for i, which in enumerate(classes):
+            column = np.full(k, which)
+            covariance = spread.T @ self._algebra.apply(self._covariance, column, spread)
+            precision[:, :, i] = _pseudo_inverse(covariance)
+        precision = precision[:, :, child_class]
+        answer = spread.T @ self._estimates[:, first:last]
+        return precision, np.einsum("abc,bc->ac", precision, answer)
+
+
+def _pseudo_inverse(covariance: FloatArray) -> FloatArray:
+    """The inverse; where nothing varies, a constraint decides, and any weight will do."""
+    values, vectors = np.linalg.eigh(covariance)
+    varies = values > 1e-9 * max(values[-1], 1e-300)
+    inverse = np.where(varies, 1 / np.where(varies, values, 1.0), 0.0)
+    inverse[~varies] = inverse[varies].min() if varies.any() else 1.0
+    return (vectors * inverse) @ vectors.T
 
 
 def _least_positive(blocks: Sequence[FloatArray]) -> float:

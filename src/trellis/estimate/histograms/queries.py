@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from trellis.model.queries import Query
 from trellis.numerics.histograms.marginals import MarginalTree
 
@@ -40,8 +38,3 @@ class PreparedQueries:
 def separates_cells(query: Query) -> bool:
     """Whether each cell of the query is one cell of the schema."""
     return query.n_cells == query.cell_of.size
-
-
-def restricted_cells(query: Query, active: np.ndarray) -> np.ndarray:
-    """The query's cell of each of these cells."""
-    return query.cell_of[active].astype(np.int64)

@@ -25,6 +25,9 @@ Whole = NDArray[np.int64]
 MOST_EXCHANGED = 2_000_000
 """Cells x children x children up to which pairs of children exchange units under constraints."""
 
+COARSE = 16
+"""Queries with at most so many cells count twice when units are swapped."""
+
 UNBOUNDED = np.iinfo(np.int64).max // 4
 
 
@@ -69,7 +72,8 @@ class Rounder:
     """Rounds families that share their queries."""
 
     def __init__(self, queries: Sequence[Query], bounded: Sequence[Query]) -> None:
-        self._queries = list(queries)
+        coarse = [query for query in queries if query.n_cells <= COARSE]
+        self._weighted = [*queries, *coarse]
         self._bounded = {query.name: query for query in bounded}
 
     def round(
@@ -86,9 +90,9 @@ class Rounder:
         y = np.zeros(x.shape, dtype=np.int64)
         round_cells(x, parent, tie_key(tie_seed), first_index, y)
         floors = np.minimum(np.floor(x + 1e-9).astype(np.int64), y)
-        # Constraints hold for x, nearly, so their answers are worth being kept twice over.
+        # Answers that are bounded hold for x, nearly, and are worth being kept.
         twice = [self._bounded[bound.query] for bound in bounds for _ in range(2)]
-        rows, n_rows = stacked_rows([*self._queries, *twice], active)
+        rows, n_rows = stacked_rows([*self._weighted, *twice], active)
         swap_units(rows, n_rows, x, floors, blocked, y)
         if bounds:
             y = self._keep(bounds, rows, n_rows, x, active, parent, blocked, y)

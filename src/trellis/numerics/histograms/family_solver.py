@@ -47,7 +47,6 @@ MOST_NEWTON_STEPS = 1000
 STALLED_CHECKS = 200
 """Looks without progress after which rounding errors are taken to forbid more."""
 
-MOST_PENALTY_STEPS = 12
 PENALTY_GROWTH = 5.0
 GREATEST_PENALTY = 1e7
 """How far the penalty may grow over its first value before constraints count as infeasible."""
@@ -88,11 +87,6 @@ class Solution(NamedTuple):
     violation: float
     worst: int
     iterations: int
-
-
-def no_bounds() -> Bounds:
-    whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return Bounds(whole, np.zeros(1, dtype=np.int64), whole, real, real)
 
 
 def solve(

@@ -23,7 +23,7 @@ from trellis.numerics.histograms.fastmath import REORDER
 from trellis.numerics.ties import priority
 
 MOST_SWEEPS = 30
-MOST_PAIRED = 400
+MOST_PAIRED = 2500
 """Variables up to which pairs of moves are tried, in time that grows with their square."""
 
 FIXED, GIVES, TAKES = 0, 1, 2

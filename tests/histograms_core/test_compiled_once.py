@@ -1,0 +1,29 @@
+"""Kernels are compiled for one layout of their arguments: each further one takes half a minute."""
+
+import numpy as np
+
+import histogram_worlds as worlds
+from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.model.constraints import Constraints, LinearConstraint, Sense
+from trellis.numerics.histograms import commuting, family_solver, repair, rounding
+
+
+def test_one_signature_each():
+    measured = [{"detailed": 1.0, "total": 0.0}] + [{"detailed": 4.0, "three": 2.0}] * 3
+    truth, evidence = worlds.evidence(worlds.TREE, measured, np.random.default_rng(1))
+    rule = LinearConstraint(
+        "rule", "county", "total", Sense.EQUAL, truth[2].sum(axis=1, keepdims=True)
+    )
+    constraints = Constraints((rule,), np.zeros(worlds.SCHEMA.n_cells, dtype=bool))
+    for estimate in (estimate_topdown, estimate_gls_topdown):
+        estimate(evidence, 0)
+        estimate(evidence, 0, constraints=constraints, passes=("three",))
+    estimate_gls_topdown(evidence, 0, marginals=[("block", "three"), ("nation", "total")])
+    for kernel in (
+        family_solver._solve,
+        commuting._apply,
+        rounding.swap_units,
+        rounding.round_cells,
+        repair.repair,
+    ):
+        assert len(kernel.signatures) == 1, (kernel.__name__, kernel.signatures)
