@@ -47,7 +47,12 @@ def what_is_released(run: PublicRun) -> str:
 
 
 def _files(run: PublicRun, level: str) -> str:
-    return " ".join(link(place, place.rpartition(".")[2].upper()) for place in run.links(level))
+    several = len(run.tables(level)) > 1
+    linked = []
+    for name in run.tables(level):
+        of = f"{name.partition('/')[2]} " if several else ""
+        linked += [link(place, of + place.rpartition(".")[2].upper()) for place in run.links(name)]
+    return " ".join(linked)
 
 
 def what_is_protected(run: PublicRun) -> str:

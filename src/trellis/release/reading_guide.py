@@ -21,12 +21,29 @@ _ABOUT_ERRORS = {
     "topdown": (
         "The method of this release has no variances: `std_error`, `lower` and `upper` are empty."
     ),
+    "bottomup": (
+        "Counts were made for the smallest areas and added up; the method has no variances: "
+        "`std_error`, `lower` and `upper` are empty."
+    ),
 }
 
 
 def levels_in_markdown(plan: Plan) -> str:
     rows = [f"| {name} | {n} |" for name, n in zip(plan.levels, plan.areas, strict=True)]
     return "\n".join(["| level | areas |", "|---|---|", *rows])
+
+
+def _areas_in_markdown(plan: Plan) -> str:
+    """Areas of interest, where there are some."""
+    if not plan.interests:
+        return ""
+    rows = [f"| {area.name} | {area.entities} |" for area in plan.interests]
+    head = [
+        "",
+        "In `areas/`, with the name of the category as `level`; sums of the last level:",
+        "",
+    ]
+    return "\n".join([*head, "| areas | number |", "|---|---|", *rows, ""])
 
 
 def protected_in_markdown(plan: Plan) -> str:
@@ -48,7 +65,7 @@ def reading_guide(plan: Plan) -> str:
 One table per level, as Parquet; some also as CSV.
 
 {levels_in_markdown(plan)}
-
+{_areas_in_markdown(plan)}
 Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the published count),
 `std_error`, `lower`, `upper`. Counts of areas add up to the count of the area above them,
 in every cell.

@@ -81,19 +81,24 @@ def intervals(run: RunFiles) -> Iterator[str]:
     for level in run.levels:
         name = f"release/{level.name}.parquet"
         table = run.released(level.name, "count", "std_error", "lower", "upper")
-        margins = table.columns[1:]
-        empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] == "topdown":
-            continue
-        if empty != {0}:
-            yield f"{name} has incomplete margins of error"
-            continue
-        std_error, lower, upper = (column.to_numpy() for column in margins)
-        counts = table["count"].to_numpy()
-        if not (std_error >= 0).all():
-            yield f"{name} has a negative standard error"
-        if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
-            yield f"{name} has counts outside their interval"
+        yield from margins(run, name, table)
+
+
+def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
+    """What is wrong with the margins of error of one table."""
+    columns = [table[key] for key in ("std_error", "lower", "upper")]
+    empty = {column.null_count for column in columns}
+    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
+        return
+    if empty != {0}:
+        yield f"{name} has incomplete margins of error"
+        return
+    std_error, lower, upper = (column.to_numpy() for column in columns)
+    counts = table["count"].to_numpy()
+    if not (std_error >= 0).all():
+        yield f"{name} has a negative standard error"
+    if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
+        yield f"{name} has counts outside their interval"
 
 
 def invariants(run: RunFiles) -> Iterator[str]:

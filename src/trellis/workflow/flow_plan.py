@@ -6,6 +6,7 @@ from trellis.model.flows import FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
+from trellis.planning.budget.shares import Shares
 from trellis.planning.flows import FlowsRequest, plan_flows
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
@@ -18,6 +19,8 @@ def flow_plan(spec: Spec, origins: Hierarchy, destinations: Hierarchy | None) ->
     schema = Schema(spec.attributes or {"cell": ["total"]})
     assert spec.tree is not None
     assert spec.estimator is not None
+    assert privacy.budget is not None
+    assert isinstance(privacy.shares, Shares)
     tree = FlowTree.of(spec.tree, origins, destinations or origins, schema)
     request = FlowsRequest(
         release=spec.release,

@@ -20,9 +20,10 @@ from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flo
 from trellis.workflow.config.gaps import refuse_gaps
 from trellis.workflow.config.kinds import check_kind, foreign_defaults
 from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
 from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
 from trellis.workflow.config.spines import AreasSpec, Steps
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField
+from trellis.workflow.config.values import Exact, Name, PathText
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -194,10 +195,18 @@ class BudgetSpec(_Model):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         try:
-            self.value()
+            if self.is_least:
+                Budget(epsilon=Fraction(1), delta=self.delta)
+            else:
+                self.value()
         except PrivacyError as error:
             raise ValueError(str(error)) from None
         return self
+
+    @property
+    def is_least(self) -> bool:
+        """Only a delta is stated: as little as the targets of `accuracy` allow."""
+        return self.rho is None and self.epsilon is None and self.delta is not None
 
     def value(self) -> Budget:
         return Budget(self.rho, self.epsilon, self.delta)
@@ -220,11 +229,17 @@ class PrivacySpec(_Model):
     neighbours: Neighbours
     max_contribution: int = Field(ge=1, le=1_000_000, strict=True)
     mechanism: Literal["discrete_gaussian", "discrete_laplace"]
-    budget: BudgetSpec
-    shares: SharesField = Shares()
+    budget: BudgetSpec | None = None
+    shares: AnyShares = Shares()
 
     @model_validator(mode="after")
     def _budget_fits(self) -> Self:
+        if self.budget is None:
+            return self
+        if self.budget.is_least:
+            if self.mechanism == "discrete_laplace":
+                raise ValueError("a delta goes with discrete_gaussian; Laplace noise needs none")
+            return self
         pure = self.budget.value().is_pure
         if self.mechanism == "discrete_laplace" and not pure:
             raise ValueError("discrete_laplace takes a budget of epsilon alone")
@@ -243,7 +258,7 @@ class UnprotectedSpec(_Model):
 class EstimateSpec(_Model):
     """How consistent estimates are made."""
 
-    method: Literal["gls_topdown", "topdown", "gls"] = "gls_topdown"
+    method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
 
@@ -282,6 +297,7 @@ class Spec(_Model):
     unprotected: UnprotectedSpec = UnprotectedSpec()
     estimate: EstimateSpec = EstimateSpec()
     output: OutputSpec = OutputSpec()
+    accuracy: tuple[AccuracySpec, ...] | None = None
     ledger: LedgerSpec = LedgerSpec()
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
@@ -328,6 +344,7 @@ class Spec(_Model):
         spec._check_register_is_public()
         for name in spec.areas:
             spec.areas_of_interest_come_with_records(name)
+        check_planning(spec)
         return spec
 
     @property
@@ -404,6 +421,7 @@ class Spec(_Model):
                 **({} if self.spine else {"spine": True}),
                 "hierarchy": places,
                 "destinations": places,
+                "privacy": {"shares": {"optimal": {"prior": {"source", "crosswalk"}}}},
                 "unprotected": foreign_defaults(self.kind, "unprotected"),
                 "estimate": foreign_defaults(self.kind, "estimate"),
                 **({} if self.kind == FLOWS else {"trips": True}),
