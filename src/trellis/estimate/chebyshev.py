@@ -38,12 +38,14 @@ def project_chebyshev_families(
     *,
     tie_seed: int = 0,
     first_index: int = 0,
+    index: IntArray | None = None,
     workers: int | None = None,
 ) -> IntArray:
     """`project_chebyshev` for many families: family f holds the children `start[f] : start[f + 1]`.
 
     `first_index` is the index of `x[0]` in the whole level: a slice with its own first index gives
-    what it gives within the whole.
+    what it gives within the whole. If children are left out between others, `index` tells that of
+    each.
     """
     if order not in ORDERS:
         raise StructureError(f"order is {order!r}; it must be one of {', '.join(ORDERS)}.")
@@ -55,7 +57,7 @@ def project_chebyshev_families(
     out = np.empty(values.size, dtype=np.int64)
     kernel = partial(
         project_chebyshev_runs, values, pointer, sums, order == "descending", tie_key(tie_seed),
-        first_index, out,
+        np.empty(0, np.int64) if index is None else index, first_index, out,
     )  # fmt: skip
     map_families(kernel, pointer, workers)
     return out

@@ -41,6 +41,7 @@ def project_chebyshev_runs(
     totals: IntArray,
     descending: bool,
     key: np.uint64,
+    index: IntArray,
     first_index: int,
     out: IntArray,
     first: int,
@@ -48,7 +49,8 @@ def project_chebyshev_runs(
 ) -> None:
     """Project families `first : last` of the CSR row pointer `start` into `out`.
 
-    `first_index` is the index of `x[0]` in the whole level, for the breaking of ties.
+    Ties are broken by the index of each x in the whole level: `index`, or if that is empty, as many
+    positions after `first_index` as x is after `x[0]`.
     """
     widest = widest_family(start, first, last)
     order, other = np.empty(widest, np.int64), np.empty(widest, np.int64)
@@ -70,7 +72,8 @@ def project_chebyshev_runs(
             if y[i] > 0:
                 order[givers] = i
                 givers += 1
-                rank[i] = priority(key, first_index + lo + i)
+                place = int(index[lo + i]) if index.size else first_index + lo + i
+                rank[i] = priority(key, place)
         sorted_order = sort_order(x[lo:hi], rank, descending, order[:givers], other[:givers])
         excess = _take_within(x[lo:hi], y, sorted_order, bound, excess)
         if excess > 0:

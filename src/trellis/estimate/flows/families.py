@@ -45,13 +45,19 @@ class FamilyRule:
             price = self.penalty**2 * self.variance
             key = tie_key(self.seed)
             keep_largest(values, start, totals, price, key, first_index, kept, 0, totals.size)
-            return self.fit_within(kept, values, start, totals, first_index)
+            where = np.flatnonzero(kept)
+            counts = np.zeros(values.size, dtype=np.int64)
+            counts[where] = project_chebyshev_families(
+                values[where], np.searchsorted(where, start), totals, tie_seed=self.seed,
+                index=first_index + where, workers=1,
+            )  # fmt: skip
+            return counts
         return self._project(values, start, totals, first_index)
 
     def fit_within(
         self, allowed: Bools, values: Ints, start: Ints, totals: Ints, first_index: int
     ) -> Ints:
-        """The same, with zeros outside `allowed`."""
+        """Those of one family, with zeros outside `allowed`."""
         where = np.flatnonzero(allowed)
         pointer = np.searchsorted(where, start)
         counts = np.zeros(values.size, dtype=np.int64)
