@@ -29,7 +29,8 @@ from trellis.release.intervals import interval, interval_factor
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.demo import write_demo
-from trellis.workflow.prepare import Prepared, prepare, resolve_source
+from trellis.workflow.prepare import Prepared, prepare
+from trellis.workflow.sources import resolve_source
 
 ROOT = Path(__file__).parents[1]
 DELAWARE = ROOT.parent / "shared" / "data" / "census_blocks_2010_de.parquet"

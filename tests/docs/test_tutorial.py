@@ -160,7 +160,9 @@ def test_page(page, own_data):
 KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
 
 
-EXAMPLES = ["examples/delaware/README.md", "examples/households/README.md"]
+EXAMPLES = [
+    "examples/delaware/README.md", "examples/households/README.md", "examples/nation/README.md"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *EXAMPLES])

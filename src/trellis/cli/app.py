@@ -13,6 +13,7 @@ from trellis.cli import (
     demo,
     estimate,
     evaluate,
+    init,
     ledger,
     measure,
     plan,
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 for _module in (
     demo,
+    init,
     check,
     plan,
     run,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan
@@ -47,10 +49,15 @@ def _row(plan: Plan, level: str) -> list[str]:
     if query is None or query.noise is None:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
-    noise, sd = f"{symbol} = {query.noise.parameter}", f"{query.variance**0.5:.3g}"
+    noise, sd = f"{symbol} = {_short(query.noise.parameter)}", f"{query.variance**0.5:.3g}"
     if level in plan.unprotected_totals and plan.kind != GROUP_SIZES:
         noise += ", total exact"
     return [level, areas, str(query.share), noise, sd, _expected(plan, level)]
+
+
+def _short(value: Fraction) -> str:
+    """The fraction, or about what it is where it is long; JSON has it in full."""
+    return str(value) if len(str(value)) <= 12 else f"{float(value):.6g}.."
 
 
 def _unmeasured(plan: Plan, level: str) -> str:

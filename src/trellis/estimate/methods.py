@@ -6,6 +6,7 @@ from typing import Protocol
 
 from trellis.errors import SpecError
 from trellis.estimate.best_linear import estimate_gls
+from trellis.estimate.bottomup import estimate_bottomup
 from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
 from trellis.model.estimates import Estimates
@@ -24,6 +25,7 @@ METHODS: dict[str, Estimator] = {
     "gls_topdown": estimate_gls_topdown,
     "topdown": estimate_topdown,
     "gls": estimate_gls,
+    "bottomup": estimate_bottomup,
 }
 """For counts."""
 

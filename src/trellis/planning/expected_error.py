@@ -15,10 +15,13 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan
 from trellis.privacy.group_size_changes import SizeQuery
 
+WITHOUT_VARIANCES = ("topdown", "bottomup")
+"""Methods whose standard errors are not known."""
+
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
-    if plan.method == "topdown":
+    if plan.method in WITHOUT_VARIANCES:
         return plan
     from trellis.numerics import tree_gls  # compiles; commands that only check do without
 

@@ -92,7 +92,7 @@ def intervals(run: RunFiles) -> Iterator[str]:
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         margins = table.columns[1:]
         empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] == "topdown":
+        if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
             continue
         if empty != {0}:
             yield f"{name} has incomplete margins of error"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +34,24 @@ def measure(
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
+    frames = _Frames(data, hierarchy, register, areas)
     with folder.held():
-        progress = progress or Silent()
-        _measure(folder, spec, data, hierarchy, register, areas, new_edition, progress)
+        _measure(folder, spec, frames, new_edition, progress or Silent())
     return folder
 
 
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """What is handed over in memory, in place of the spec's files."""
+
+    data: Any
+    hierarchy: Any
+    register: Any
+    areas: Any
+
+
 def _measure(
-    folder: RunFolder,
-    spec: Spec,
-    data: Any,
-    hierarchy: Any,
-    register: Any,
-    areas: Any,
-    new_edition: bool,
-    progress: Progress,
+    folder: RunFolder, spec: Spec, frames: _Frames, new_edition: bool, progress: Progress
 ) -> None:
     if folder.is_started:
         if folder.identity().spec_sha256 != spec_hash(spec.public()):
@@ -58,15 +61,15 @@ def _measure(
         if folder.is_measured:
             return
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data, areas)
+        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
     measure_into(
         folder,
         replace(prepared, plan=expected),
-        data,
-        register,
+        frames.data,
+        frames.register,
         new_edition=new_edition,
         progress=progress,
     )
@@ -89,9 +92,9 @@ def run(
     the spec's files, `areas` a mapping of frames by category.
     """
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    progress = progress or Silent()
+    progress, frames = progress or Silent(), _Frames(data, hierarchy, register, areas)
     with folder.held():
-        _measure(folder, spec, data, hierarchy, register, areas, new_edition, progress)
+        _measure(folder, spec, frames, new_edition, progress)
         return finish(folder, progress)
 
 

@@ -17,17 +17,19 @@ from trellis.confidential.counts import TrueCounts
 from trellis.confidential.metrics import LevelErrors, level_errors
 from trellis.errors import InputError, RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import TOTAL, Plan
+from trellis.model.areas import OUTSIDE
+from trellis.model.hierarchy import Codes
+from trellis.model.plan import TOTAL
 from trellis.storage.codes import codes_from_arrow
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
-from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.sources import resolve_source
 
 _MARKS = ("run.json", "manifest.json", "privacy.json")
 """What shows that a folder is a run folder, or a copy of one."""
@@ -135,8 +137,11 @@ def _public_spec(folder: RunFolder) -> Spec:
 def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> None:
     """Other records than those of the release would give an evaluation of nothing."""
     totals = prepared.hierarchy.sum_up(counts.leaves.sum(axis=1))
-    for query in prepared.plan.queries:
-        if query.noise is None and query.query == TOTAL:
+    plan = prepared.plan
+    for query in plan.queries:
+        # On a spine only the root is sure to be an area of the hierarchy.
+        comparable = plan.spine is None or query.level == plan.levels[0]
+        if query.noise is None and query.query == TOTAL and comparable:
             exact = read_table(measurement_file(folder.measurements, query), ["value"])["value"]
             if not np.array_equal(exact.to_numpy(), totals[prepared.hierarchy.index(query.level)]):
                 raise InputError(
@@ -146,37 +151,34 @@ def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCoun
 
 
 def _compare(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> tuple[LevelErrors, ...]:
+    """Levels root first, then categories of areas of interest."""
     plan, tree = prepared.plan, prepared.hierarchy
     found = []
     for level, truth in enumerate(tree.sum_up(counts.leaves)):
-        name, shown = plan.levels[level], ~tree.passes_through[level]
-        published, ends = _published(folder, plan, tree, level)
-        found.append(level_errors(name, "counts", truth[shown], published, ends))
-        if plan.schema.n_cells > 1:
-            totals = truth[shown].sum(axis=1, keepdims=True)
-            summed = published.sum(axis=1, keepdims=True)
-            found.append(level_errors(name, "totals", totals, summed))
+        shown = ~tree.passes_through[level]
+        path = folder.release / f"{plan.levels[level]}.parquet"
+        found += _table_errors(path, plan.levels[level], tree.codes(level)[shown], truth[shown])
+    for category in folder.interests(plan).categories:
+        inside = category.member != OUTSIDE
+        truth = np.zeros((category.size, plan.schema.n_cells), dtype=np.int64)
+        np.add.at(truth, category.member[inside], counts.leaves[inside])
+        path = folder.release / "areas" / f"{category.name}.parquet"
+        found += _table_errors(path, category.name, category.codes, truth)
     return tuple(found)
 
 
-def _published(
-    folder: RunFolder, plan: Plan, tree: Hierarchy, level: int
-) -> tuple[NDArray, tuple[NDArray, NDArray] | None]:
-    """Counts and intervals of a released table, areas x cells."""
-    path = folder.release / f"{plan.levels[level]}.parquet"
-    table, n_cells = read_table(path, ["geocode", "count", "lower", "upper"]), plan.schema.n_cells
-    codes = tree.codes(level)[~tree.passes_through[level]]
-    listed = codes_from_arrow(table["geocode"])
-    if not np.array_equal(listed, np.repeat(codes, n_cells)):
-        raise RunFolderError(
-            f"{path} does not list the areas of the hierarchy. Run trellis verify."
-        )
-    count, lower, upper = (table[name] for name in ("count", "lower", "upper"))
-    ends = None
-    if not lower.null_count:
-        ends = (_areas_by_cells(lower, n_cells), _areas_by_cells(upper, n_cells))
-    return _areas_by_cells(count, n_cells), ends
-
-
-def _areas_by_cells(column: Any, n_cells: int) -> NDArray:
-    return column.to_numpy().reshape(-1, n_cells)
+def _table_errors(path: Path, name: str, codes: Codes, truth: NDArray) -> list[LevelErrors]:
+    """Errors of a released table whose rows are these areas x cells, and of their totals."""
+    n_cells = truth.shape[1]
+    table = read_table(path, ["geocode", "count", "lower", "upper"])
+    if not np.array_equal(codes_from_arrow(table["geocode"]), np.repeat(codes, n_cells)):
+        raise RunFolderError(f"{path} does not list the areas of the release. Run trellis verify.")
+    count, lower, upper = (
+        table[column].to_numpy().reshape(-1, n_cells) for column in ("count", "lower", "upper")
+    )
+    ends = None if table["lower"].null_count else (lower, upper)
+    found = [level_errors(name, "counts", truth, count, ends)]
+    if n_cells > 1:
+        totals = (numbers.sum(axis=1, keepdims=True) for numbers in (truth, count))
+        found.append(level_errors(name, "totals", *totals))
+    return found

@@ -12,12 +12,15 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
-from trellis.planning.expected_error import with_expected_errors
+from trellis.planning.expected_error import WITHOUT_VARIANCES, with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.planning.spine.effects import with_effects
+from trellis.privacy.budget import Budget
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
@@ -48,7 +51,7 @@ def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any =
 def foreseen(prepared: Prepared) -> Plan:
     """The plan with its expected errors, also of areas of interest, before and after."""
     plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
-    if interests.spine is None and (not interests.categories or plan.method == "topdown"):
+    if interests.spine is None and (not interests.categories or plan.method in WITHOUT_VARIANCES):
         return with_expected_errors(plan, hierarchy)
     assert interests.conventional is not None
     return with_effects(
@@ -58,24 +61,39 @@ def foreseen(prepared: Prepared) -> Plan:
 
 def _plan_counts(spec: Spec, hierarchy: Hierarchy, frames: Any) -> tuple[Plan, Interests]:
     privacy = spec.privacy
+    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
+    budget, shares = _budget_and_shares(spec, hierarchy, schema)
     request = CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
         neighbours=privacy.neighbours,
         max_contribution=privacy.max_contribution,
-        budget=privacy.budget.value(),
-        shares=privacy.shares,
+        budget=budget,
+        shares=shares,
         unprotected_totals=spec.unprotected.totals,
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
-    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
     return plan_with_interests(spec, request, hierarchy, schema, frames)
+
+
+def _budget_and_shares(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+    """What the spec states, or what its wish amounts to."""
+    budget, shares = spec.privacy.budget, spec.privacy.shares
+    if spec.accuracy or isinstance(shares, OptimalSharesSpec):
+        # Optimisers take a while to import; specs that state all do without.
+        from trellis.workflow.choose_budget import chosen_split
+
+        return chosen_split(spec, hierarchy, schema)
+    assert budget is not None
+    return budget.value(), shares
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
+    assert privacy.budget is not None
+    assert isinstance(privacy.shares, Shares)
     assert spec.sizes is not None
     assert spec.mechanism is not None
     request = GroupSizesRequest(
@@ -125,6 +143,8 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         return hierarchies.from_level_columns(
             source, layout.columns, root, confidential=confidential
         )
+    if layout.hrc is not None:
+        return hierarchies.from_hrc(source, layout.hrc.lead, layout.levels, root)
     assert layout.parent_child is not None
     return hierarchies.from_parent_child(
         source,

@@ -15,10 +15,13 @@ from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.gaps import refuse_gaps
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
+from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
 from trellis.workflow.config.spines import AreasSpec, Steps
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
+from trellis.workflow.config.values import Exact, Name, PathText
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -37,7 +40,7 @@ class _Model(BaseModel):
 class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str | None = None
     cells: dict[Name, str] | None = None
     count: str | None = None
@@ -64,7 +67,7 @@ class DataSpec(_Model):
 class RegisterSpec(_Model):
     """The public register: groups and their areas, or the number of groups by area."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str
     group: str | None = None
     groups: str | None = None
@@ -95,47 +98,60 @@ class CodeSpec(_Model):
 class ParentChildSpec(_Model):
     """A file with one row per area and its parent."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     child: str = "child"
     parent: str = "parent"
     width: int | None = Field(default=None, ge=1, le=200)
 
 
-class HierarchySpec(_Model):
-    """The public tree of areas, in one of three layouts."""
+class HrcSpec(_Model):
+    """A tau-Argus file: one code a line, `lead` in front once for each level down."""
 
     source: PathText | None = None
+    lead: str = Field(default="@", min_length=1, max_length=20)
+
+
+class HierarchySpec(_Model):
+    """The public tree of areas, in one of four layouts."""
+
+    source: SourceField | None = None
     public: bool = False
     code: CodeSpec | None = None
     prefixes: dict[Name, int] | None = None
     columns: tuple[Name, ...] | None = None
     parent_child: ParentChildSpec | None = None
+    hrc: HrcSpec | None = None
     levels: tuple[Name, ...] | None = None
     root: dict[Name, str] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _file_name(cls, values: Any) -> Any:
-        """`parent_child: areas.csv` is short for the file with its usual columns."""
-        if isinstance(values, dict) and isinstance(values.get("parent_child"), str):
-            return {**values, "parent_child": {"source": values["parent_child"]}}
-        return values
+        """`parent_child: areas.csv` is short for the file with its usual columns; so is `hrc`."""
+        if not isinstance(values, dict):
+            return values
+        short = {k: {"source": values[k]} for k in ("parent_child", "hrc")
+                 if isinstance(values.get(k), str)}  # fmt: skip
+        return {**values, **short}
 
     @model_validator(mode="after")
     def _one_layout(self) -> Self:
-        layouts = [self.prefixes, self.columns, self.parent_child]
+        layouts = [self.prefixes, self.columns, self.parent_child, self.hrc]
         if sum(layout is not None for layout in layouts) != 1:
-            raise ValueError("give exactly one of prefixes (with code), columns, parent_child")
+            raise ValueError("give exactly one of prefixes (with code), columns, parent_child, hrc")
         if self.prefixes is not None:
             self._check_prefixes(self.prefixes)
         elif self.code is not None:
             raise ValueError("code goes with prefixes")
         if self.columns is not None and len(set(self.columns)) != len(self.columns):
             raise ValueError("columns names a column twice")
-        if self.levels is not None and self.parent_child is None:
-            raise ValueError("levels goes with parent_child; elsewhere the keys name the levels")
-        if self.parent_child is not None and self.source is not None:
-            raise ValueError("with parent_child, the file goes into parent_child")
+        inside = self.parent_child or self.hrc
+        if self.levels is not None and inside is None:
+            raise ValueError(
+                "levels goes with parent_child or hrc; elsewhere the keys name the levels"
+            )
+        if inside is not None and self.source is not None:
+            raise ValueError("with parent_child or hrc, the file goes there, not into source")
         if self.root is not None and (len(self.root) != 1 or not all(self.root.values())):
             raise ValueError("root holds one level and its code, such as {nation: US}")
         return self
@@ -152,8 +168,9 @@ class HierarchySpec(_Model):
             )
 
     @property
-    def file(self) -> str | None:
-        return self.parent_child.source if self.parent_child else self.source
+    def file(self) -> str | SqlSource | None:
+        inside = self.parent_child or self.hrc
+        return inside.source if inside else self.source
 
     @property
     def code_width(self) -> int | None:
@@ -173,10 +190,18 @@ class BudgetSpec(_Model):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         try:
-            self.value()
+            if self.is_least:
+                Budget(epsilon=Fraction(1), delta=self.delta)
+            else:
+                self.value()
         except PrivacyError as error:
             raise ValueError(str(error)) from None
         return self
+
+    @property
+    def is_least(self) -> bool:
+        """Only a delta is stated: as little as the targets of `accuracy` allow."""
+        return self.rho is None and self.epsilon is None and self.delta is not None
 
     def value(self) -> Budget:
         return Budget(self.rho, self.epsilon, self.delta)
@@ -199,11 +224,17 @@ class PrivacySpec(_Model):
     neighbours: Neighbours
     max_contribution: int = Field(ge=1, le=1_000_000, strict=True)
     mechanism: Literal["discrete_gaussian", "discrete_laplace"]
-    budget: BudgetSpec
-    shares: SharesField = Shares()
+    budget: BudgetSpec | None = None
+    shares: AnyShares = Shares()
 
     @model_validator(mode="after")
     def _budget_fits(self) -> Self:
+        if self.budget is None:
+            return self
+        if self.budget.is_least:
+            if self.mechanism == "discrete_laplace":
+                raise ValueError("a delta goes with discrete_gaussian; Laplace noise needs none")
+            return self
         pure = self.budget.value().is_pure
         if self.mechanism == "discrete_laplace" and not pure:
             raise ValueError("discrete_laplace takes a budget of epsilon alone")
@@ -222,7 +253,7 @@ class UnprotectedSpec(_Model):
 class EstimateSpec(_Model):
     """How consistent estimates are made."""
 
-    method: Literal["gls_topdown", "topdown", "gls"] = "gls_topdown"
+    method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
 
 
@@ -260,6 +291,7 @@ class Spec(_Model):
     unprotected: UnprotectedSpec = UnprotectedSpec()
     estimate: EstimateSpec = EstimateSpec()
     output: OutputSpec = OutputSpec()
+    accuracy: tuple[AccuracySpec, ...] | None = None
     ledger: LedgerSpec = LedgerSpec()
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
@@ -289,6 +321,7 @@ class Spec(_Model):
     @classmethod
     def parse(cls, content: Mapping[str, Any], folder: str | Path = ".") -> Self:
         """Validate a mapping such as a YAML file holds."""
+        refuse_gaps(content)
         try:
             spec = cls.model_validate(dict(content))
         except ValidationError as error:
@@ -300,6 +333,7 @@ class Spec(_Model):
         spec._check_register_is_public()
         for name in spec.areas:
             spec.areas_of_interest_come_with_records(name)
+        check_planning(spec)
         return spec
 
     @property
@@ -308,7 +342,7 @@ class Spec(_Model):
         records, areas = self.data.source, self.hierarchy.file
         if records is None or areas is None:
             return False
-        return is_same_file(self.resolve(records), self.resolve(areas))
+        return may_share_rows(records, areas, self.resolve)
 
     def require_public_areas(self) -> None:
         """Areas that come with the records must be declared public."""
@@ -323,7 +357,7 @@ class Spec(_Model):
         records, listed = self.data.source, self.areas[name].source
         if records is None or listed is None:
             return False
-        same = is_same_file(self.resolve(records), self.resolve(listed))
+        same = may_share_rows(records, listed, self.resolve)
         if same and not self.areas[name].public:
             raise SpecError(
                 f"areas.{name} comes from the confidential file: if it is public which area "
@@ -334,8 +368,8 @@ class Spec(_Model):
     def _check_register_is_public(self) -> None:
         if self.group_register is None or self.group_register.source is None:
             return
-        records, register = self.data.source, self.resolve(self.group_register.source)
-        if records is not None and is_same_file(self.resolve(records), register):
+        records, register = self.data.source, self.group_register.source
+        if records is not None and may_share_rows(records, register, self.resolve):
             raise SpecError(
                 "The register of groups comes from the confidential file, and a group whose only "
                 "member leaves would vanish from it: name a public file in group_register.source."
@@ -364,7 +398,8 @@ class Spec(_Model):
                 "group_register": {"source"},
                 "areas": {"__all__": {"source"}} if self.areas else True,
                 **({} if self.spine else {"spine": True}),
-                "hierarchy": {"source": True, "parent_child": {"source"}},
+                "hierarchy": {"source": True, "parent_child": {"source"}, "hrc": {"source"}},
+                "privacy": {"shares": {"optimal": {"prior": {"source", "crosswalk"}}}},
                 "unprotected": {"groups"} if is_counts else {"totals"},
                 "estimate": {} if is_counts else {"method"},
                 "ledger": True,

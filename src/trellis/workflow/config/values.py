@@ -45,7 +45,8 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w 
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
 
 
-def _check_path(text: str) -> str:
+def check_path(text: str) -> str:
+    """A path that people can read."""
     if not text or not text.isprintable():
         raise ValueError("a path of printable characters is needed")
     if len(text) > 4000 or any(len(part.encode()) > 255 for part in text.split("/")):
@@ -53,7 +54,7 @@ def _check_path(text: str) -> str:
     return text
 
 
-PathText = Annotated[str, AfterValidator(_check_path)]
+PathText = Annotated[str, AfterValidator(check_path)]
 """A path as people write it."""
 
 
