@@ -27,20 +27,20 @@ def main(n_states: int = len(STATES), place: Path = BLOCKS) -> None:
     if CENSUS.is_file():
         table, origin = pq.read_table(CENSUS, columns=["geoid", "pop"]), "census of 2020"
         geoid, pop = (table[column].to_numpy() for column in ("geoid", "pop"))
+        chosen = geoid // 10**13 <= STATES[n_states - 1]
+        geoid, pop = geoid[chosen], pop[chosen]
     else:
-        geoid, pop = made_up_blocks(np.random.default_rng(2020))
+        geoid, pop = made_up_blocks(np.random.default_rng(2020), STATES[:n_states])
         origin = "made up"
-    chosen = geoid // 10**13 <= STATES[n_states - 1]
-    geoid, pop = geoid[chosen], pop[chosen]
     place.parent.mkdir(parents=True, exist_ok=True)
     columns = pa.table({"geoid": geoid, "pop": pop})
     pq.write_table(columns.replace_schema_metadata({"origin": origin}), place)
     print(f"Wrote {place.name}: {geoid.size:,} blocks, {pop.sum():,} people, {origin}.")
 
 
-def made_up_blocks(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def made_up_blocks(rng: np.random.Generator, states: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """About 60 counties in a state, 27 tracts in a county, 3 groups in a tract, 33 blocks each."""
-    codes = np.array(STATES)
+    codes = np.array(states)
     for mean, step, places in ((60, 2, 3), (27, 100, 6), (2.8, 1, 1), (33, 1, 3)):
         children = 1 + rng.poisson(mean - 1, codes.size)
         children = np.minimum(children, (10**places - 1) // step)

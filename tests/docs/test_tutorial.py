@@ -184,7 +184,9 @@ def test_page(page, own_data):
 KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
 
 
-EXAMPLES = [f"examples/{name}/README.md" for name in ("delaware", "households", "spines")]
+EXAMPLES = [
+    f"examples/{name}/README.md" for name in ("delaware", "households", "nation", "spines")
+]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *EXAMPLES])
