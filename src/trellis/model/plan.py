@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import StructureError
+from trellis.model.histograms import HistogramPlan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
@@ -33,7 +34,7 @@ class PlannedQuery:
 
     @property
     def label(self) -> str:
-        return f"{self.level}: {self.query}"
+        return f"{self.level}: {self.query}" + (", exact" if self.noise is None else "")
 
     @property
     def variance(self) -> float:
@@ -78,6 +79,7 @@ class Plan:
     hierarchy_digest: str
     expected_errors: tuple[ExpectedError, ...] | None
     weights: tuple[Fraction, ...] | None = None  # of the levels in sums of squares; group sizes
+    histogram: HistogramPlan | None = None
 
     def __post_init__(self) -> None:
         noisy = [q for q in self.queries if q.noise is not None]

@@ -18,6 +18,7 @@ from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.histograms import plan_histogram_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,16 @@ def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
 
 
 def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
+    request = _counts_request(spec)
+    if spec.attributes is not None:
+        return plan_histogram_spec(spec, request, hierarchy)
+    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
+    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+
+
+def _counts_request(spec: Spec) -> CountsRequest:
     privacy = spec.privacy
-    request = CountsRequest(
+    return CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
@@ -50,8 +59,6 @@ def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
-    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
 
 
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:

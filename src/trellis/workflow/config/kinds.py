@@ -11,7 +11,10 @@ _FOREIGN = {
         "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
         "data.size", "data.groups", "unprotected.groups", "estimate.weights",
     ),
-    "group_sizes": ("data.cells", "data.count", "unprotected.totals", "estimate.method"),
+    "group_sizes": (
+        "data.cells", "data.count", "data.attributes", "unprotected.totals", "estimate.method",
+        "schema", "recodes", "strategy", "structural_zeros", "output.tables", "output.microdata",
+    ),
 }  # fmt: skip
 _MISSING = {
     "counts": {"data.area": ""},

@@ -15,9 +15,10 @@ from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.histograms import HistogramKeys, check_histogram
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField
+from trellis.workflow.config.values import CellName, Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -38,8 +39,9 @@ class DataSpec(_Model):
 
     source: PathText | None = None
     area: str | None = None
-    cells: dict[Name, str] | None = None
+    cells: dict[CellName, str] | None = None
     count: str | None = None
+    attributes: dict[Name, str] | None = None
     group: str | None = None
     quantity: str | None = None
     max_quantity: int = Field(default=1, ge=1, le=1_000_000, strict=True)
@@ -230,6 +232,8 @@ class OutputSpec(_Model):
 
     confidence: Exact = Fraction(9, 10)
     csv: bool | None = None
+    tables: dict[Name, tuple[str, ...]] | None = None
+    microdata: bool = False
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -247,7 +251,7 @@ class LedgerSpec(_Model):
     units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
 
-class Spec(_Model):
+class Spec(HistogramKeys):
     """A release, as its owner describes it."""
 
     release: Name
@@ -292,6 +296,7 @@ class Spec(_Model):
             raise SpecError(one_line(error, cls)) from None
         spec._folder = Path(folder)
         check_kind(spec.kind, spec)
+        check_histogram(spec)
         if spec.areas_come_with_records:
             spec.require_public_areas()
         spec._check_register_is_public()
