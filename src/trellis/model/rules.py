@@ -47,6 +47,27 @@ def rule_cells(schema: Schema, ordered: Collection[str], rule: str) -> NDArray[n
     return _Parser(schema, ordered, rule).cells()
 
 
+def impossible_cells(
+    schema: Schema, ordered: Collection[str], rules: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Cells that some structural zero rules out."""
+    impossible = np.zeros(schema.n_cells, dtype=np.bool_)
+    for rule in rules:
+        impossible |= rule_cells(schema, ordered, rule)
+    return impossible
+
+
+def edit_rule_cells(
+    schema: Schema, ordered: Collection[str], rule: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The cells on both sides of `a requires b`: where a counts anyone, b must count someone."""
+    parts = rule.split(" requires ")
+    if len(parts) != 2:
+        raise StructureError(f"Edit rule {rule[:120]!r} is not of the form a requires b.")
+    given, needed = (rule_cells(schema, ordered, part) for part in parts)
+    return given, needed
+
+
 class _Parser:
     """Recursive descent over the tokens of one rule."""
 

@@ -13,7 +13,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, parse_query
-from trellis.model.rules import rule_cells
+from trellis.model.rules import edit_rule_cells, impossible_cells
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares, noise_for_shares
 from trellis.planning.counts import CountsRequest
@@ -38,6 +38,7 @@ class HistogramRequest:
     tables: Mapping[str, Sequence[str]] | None
     microdata: bool
     structural_zeros: tuple[str, ...]
+    edit_rules: tuple[str, ...]
 
 
 def plan_histograms(
@@ -52,6 +53,8 @@ def plan_histograms(
     impossible = impossible_cells(schema, request.ordered, request.structural_zeros)
     if impossible.all():
         raise SpecError("structural_zeros rule out every cell. Take out a rule.")
+    for rule in request.edit_rules:
+        edit_rule_cells(schema, request.ordered, rule)
     exact = exact_levels(
         levels, counts.unprotected_totals, counts.neighbours, schema.n_cells, histogram=True
     )
@@ -92,18 +95,9 @@ def plan_histograms(
             microdata=request.microdata,
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
+            edit_rules=request.edit_rules,
         ),
     )
-
-
-def impossible_cells(
-    schema: Schema, ordered: Sequence[str], rules: Sequence[str]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Cells that some structural zero rules out."""
-    impossible = np.zeros(schema.n_cells, dtype=np.bool_)
-    for rule in rules:
-        impossible |= rule_cells(schema, ordered, rule)
-    return impossible
 
 
 # -- strategy -------------------------------------------------------------------------------------

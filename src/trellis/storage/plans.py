@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
+from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
 from trellis.model.schema import Recode, Schema
 from trellis.model.size_mechanisms import SIZE_QUERIES
@@ -41,6 +42,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         ),
         **({} if weights is None else {"weights": weights}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
+        **({"histogram": asdict(plan.histogram)} if plan.histogram is not None else {}),
     }
 
 
@@ -72,6 +74,19 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         hierarchy_digest=content["hierarchy_sha256"],
         expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
         weights=None if weights is None else tuple(map(Fraction, weights)),
+        histogram=_histogram_from_json(content.get("histogram")),
+    )
+
+
+def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None:
+    if content is None:
+        return None
+    return HistogramPlan(
+        tables=tuple((level, query) for level, query in content["tables"]),
+        microdata=content["microdata"],
+        ordered=tuple(content["ordered"]),
+        structural_zeros=tuple(content["structural_zeros"]),
+        edit_rules=tuple(content["edit_rules"]),
     )
 
 

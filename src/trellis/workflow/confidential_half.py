@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
+from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
@@ -34,9 +35,10 @@ from trellis.ingest.group_sizes import (
 )
 from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
+from trellis.measure.histograms import measure_histograms
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
-from trellis.privacy.ledger import Ledger, Terms
+from trellis.privacy.ledger import Claim, Ledger, Terms
 from trellis.storage.atomic import (
     partial_folder,
     publish,
@@ -46,6 +48,7 @@ from trellis.storage.atomic import (
 )
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
+from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.prepare import Prepared, resolve_source
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
@@ -98,8 +101,12 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts:
+def read_counts(
+    prepared: Prepared, source: Source, register: Any = None
+) -> TrueCounts | TrueHistograms:
     """The true table that is to be measured, as the kind of release has it."""
+    if prepared.plan.histogram is not None:
+        return read_histograms(prepared, source)
     if prepared.spec.kind == GROUP_SIZES:
         return _read_group_sizes(prepared, source, register)
     data = prepared.spec.data
@@ -171,7 +178,11 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
 
 
 def _draw(
-    folder: RunFolder, prepared: Prepared, counts: TrueCounts, identity: RunIdentity, ledger: Ledger
+    folder: RunFolder,
+    prepared: Prepared,
+    counts: TrueCounts | TrueHistograms,
+    identity: RunIdentity,
+    ledger: Ledger,
 ) -> None:
     """Draw the noise that was charged, write it, and only then give it its name."""
     claim = ledger.claim(identity.run_id)
@@ -179,9 +190,8 @@ def _draw(
     remove_partials(folder.measurements)
     partial = partial_folder(folder.measurements, claim.token)
     try:
-        measured = measure_counts(prepared.plan, prepared.hierarchy, counts, claim, OsRandom())
         with reporting_os_errors(folder.measurements):
-            write_measurements(partial, measured)
+            _measure(partial, prepared, counts, claim)
             sync_tree(partial)
             digest = folder_digest(partial)
     except BaseException:
@@ -194,6 +204,16 @@ def _draw(
         raise
     with reporting_os_errors(folder.measurements):
         publish(partial, folder.measurements)
+
+
+def _measure(
+    partial: Path, prepared: Prepared, counts: TrueCounts | TrueHistograms, claim: Claim
+) -> None:
+    plan, hierarchy = prepared.plan, prepared.hierarchy
+    if isinstance(counts, TrueHistograms):
+        measure_histograms(partial, plan, hierarchy, counts, claim, OsRandom())
+    else:
+        write_measurements(partial, measure_counts(plan, hierarchy, counts, claim, OsRandom()))
 
 
 def folder_digest(folder: Path) -> str:

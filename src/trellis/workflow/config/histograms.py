@@ -5,14 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, InstanceOf
-from pydantic import PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    InstanceOf,
+    PlainSerializer,
+    model_validator,
+)
 
-from trellis.errors import StructureError
+from trellis.errors import SpecError, StructureError
 from trellis.model.schema import Recode, Schema
-from trellis.workflow.config.values import Name, SharesField
+from trellis.workflow.config.values import Name, PathText, SharesField
 
 MOST_CATEGORIES = 100_000
 
@@ -89,9 +96,16 @@ def _rule(item: Any) -> str:
         item = next(iter(item))
     if not isinstance(item, str) or not 0 < len(item.strip()) <= 1000:
         raise ValueError("a rule is a text such as age < 18 and hhgq = nursing: impossible")
-    return item.strip()
+    return item.strip().removesuffix(": impossible").rstrip()
 
 
+def _edit_rule(text: str) -> str:
+    if len(text) > 1000 or len(text.split(" requires ")) != 2:
+        raise ValueError("an edit rule is a text such as age < 18 requires age >= 18")
+    return text.strip()
+
+
+EditRule = Annotated[str, AfterValidator(_edit_rule)]
 Rules = Annotated[tuple[str, ...], BeforeValidator(to_rules)]
 
 
@@ -110,6 +124,36 @@ class RecodeSpec(_Model):
     groups: Annotated[dict[Name, tuple[str | int, ...]], AfterValidator(_texts)]
 
 
+class ConstraintSpec(_Model):
+    """Bounds on the answers to one query, from a public table."""
+
+    name: Name
+    source: PathText | None = None
+    level: str | None = None
+    area: str
+    query: str = "total"
+    equal: str | None = None
+    at_most: str | None = None
+    at_least: str | None = None
+    facilities: str | None = None
+    open_to_all: tuple[str, ...] = ()
+    group: str | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> Self:
+        given = [self.equal, self.at_most, self.at_least, self.facilities]
+        if sum(column is not None for column in given) != 1:
+            raise ValueError(
+                "name the column of the bound in exactly one of equal, at_most, at_least, "
+                "facilities"
+            )
+        if self.open_to_all and self.facilities is None:
+            raise ValueError("open_to_all goes with facilities")
+        if self.group is not None and self.facilities is not None:
+            raise ValueError("group does not go with facilities")
+        return self
+
+
 with warnings.catch_warnings():
     # pydantic has a method of that name, which nobody needs; the key is the clear one.
     warnings.filterwarnings("ignore", "Field name \"schema\"")
@@ -120,7 +164,9 @@ with warnings.catch_warnings():
         schema: dict[Name, AttributeField] | None = None  # type: ignore[assignment]
         recodes: dict[Name, RecodeSpec] | None = None
         strategy: dict[Name, SharesField] | None = None
+        constraints: tuple[ConstraintSpec, ...] | None = None
         structural_zeros: Rules | None = None
+        edit_rules: tuple[EditRule, ...] | None = None
 
         @property
         def attributes(self) -> Mapping[str, Attribute] | None:
@@ -137,11 +183,49 @@ with warnings.catch_warnings():
             )
 
 
-def check_schema(keys: HistogramKeys) -> None:
+def check_histogram(spec: Any) -> None:
     """Keys that go with `schema`, and a schema that can be built."""
-    if keys.attributes is None:
-        for key in ("recodes", "strategy", "structural_zeros"):
-            if getattr(keys, key):
-                raise StructureError(f"{key} goes with schema: declare the attributes.")
+    if spec.kind != "counts":
         return
-    keys.cell_schema()
+    if spec.attributes is None:
+        for key in ("recodes", "strategy", "constraints", "structural_zeros", "edit_rules"):
+            if getattr(spec, key):
+                raise SpecError(f"{key} goes with schema: declare the attributes.")
+        for key, value in (
+            ("output.tables", spec.output.tables),
+            ("output.microdata", spec.output.microdata),
+            ("data.attributes", spec.data.attributes),
+        ):
+            if value:
+                raise SpecError(f"{key} goes with schema: declare the attributes.")
+        return
+    try:
+        schema = spec.cell_schema()
+    except StructureError as error:
+        raise SpecError(f"schema: {error}") from None
+    if spec.data.cells is not None:
+        if spec.data.attributes is not None:
+            raise SpecError("data: use attributes (a long table) or cells (a wide one), not both.")
+        wide_cells(schema, spec.data.cells)
+    for name in spec.data.attributes or {}:
+        if name not in schema.names:
+            raise SpecError(
+                f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
+            )
+
+
+def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:
+    """The position of each cell of a wide table, and its name in the spec."""
+    position = {cell: index for index, cell in enumerate(schema.cells())}
+    named: dict[int, str] = {}
+    for name in cells:
+        cell = tuple(part.strip() for part in name.split(","))
+        if cell not in position:
+            raise SpecError(
+                f"data.cells: {name!r} is no cell; write one category of each attribute, with "
+                f"commas between, such as {', '.join(schema.cells()[0])!r}."
+            )
+        if position[cell] in named:
+            raise SpecError(f"data.cells lists {', '.join(cell)!r} twice.")
+        named[position[cell]] = name
+    return named

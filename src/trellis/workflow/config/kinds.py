@@ -13,7 +13,8 @@ _FOREIGN = {
     ),
     "group_sizes": (
         "data.cells", "data.count", "data.attributes", "unprotected.totals", "estimate.method",
-        "schema", "recodes", "strategy", "structural_zeros", "output.tables", "output.microdata",
+        "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
+        "output.tables", "output.microdata",
     ),
 }  # fmt: skip
 _MISSING = {

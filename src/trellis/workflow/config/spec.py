@@ -349,9 +349,11 @@ class Spec(HistogramKeys):
             exclude={
                 "data": {"source", "max_quantity"} if is_counts else {"source"},
                 "group_register": {"source"},
+                "constraints": {"__all__": {"source"}},
                 "hierarchy": {"source": True, "parent_child": {"source"}},
                 "unprotected": {"groups"} if is_counts else {"totals"},
                 "estimate": {} if is_counts else {"method"},
                 "ledger": True,
+                "output": {"microdata"} if self.attributes is None else {},
             },
         )
