@@ -27,7 +27,9 @@ def report_page(plan: Plan) -> str:
     """HTML from the plan alone: nothing in it depends on the records."""
     accountant = plan.privacy.accountant
     measured = [q for q in plan.queries if q.noise is not None]
-    shares = [(q.level, 100 * float(q.share)) for q in measured]
+    levels = [level for level in plan.levels if any(q.level == level for q in measured)]
+    shares = [(name, 100 * float(sum(q.share for q in measured if q.level == name)))
+              for name in levels]  # fmt: skip
     body = [
         f"<h1>{escape(plan.release)}</h1>",
         _paragraph(_subject(plan)),

@@ -42,10 +42,11 @@ def tabulate_long(
         join_leaves(reader, hierarchy, reader.code(area, width), names)
         if count is not None:
             check_column(reader, count, "number")
-        cell = _cell(reader, schema, columns)
+        cell, joins = _cell(reader, schema, columns)
         number = "1" if count is None else "TRY_CAST(number AS HUGEINT)"
         table = reader.query(
-            f"SELECT leaf, {cell} AS cell, sum({number})::DOUBLE AS number FROM {JOINED} GROUP BY ALL"
+            f"SELECT leaf, {cell} AS cell, CAST(sum({number}) AS DOUBLE) AS number "
+            f"FROM {JOINED} {joins} GROUP BY leaf, {cell}"
         )
     return _histograms(table, hierarchy, schema, reader.name)
 
@@ -77,16 +78,21 @@ def _check_categories(reader: Reader, attribute: str, column: str) -> None:
         )
 
 
-def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> str:
-    """The position of a row's cell, as SQL; a row outside the declared categories is an error."""
-    terms = []
+def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[str, str]:
+    """The position of a row's cell, as SQL, with the joins that it needs.
+
+    A row outside the declared categories is an error.
+    """
+    terms, joins = [], []
     stride = schema.n_cells
     for i, (name, categories) in enumerate(zip(schema.names, schema.categories, strict=True)):
         stride //= len(categories)
         # A table of one row per category: values are never put into SQL.
         reader.register(
             f"categories_{i}",
-            pa.table({"name": pa.array(categories, pa.string()), "at": np.arange(len(categories))}),
+            pa.table(
+                {"name": pa.array(categories, pa.string()), "place": np.arange(len(categories))}
+            ),
         )
         text = f"CAST(attribute_{i} AS VARCHAR)"
         known = f"{text} IN (SELECT name FROM categories_{i})"
@@ -96,8 +102,9 @@ def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> str:
                 f"category of attribute {name!r}. Declare every category in schema, or clean the "
                 "records."
             )
-        terms.append(f"(SELECT at FROM categories_{i} WHERE name = {text}) * {stride}")
-    return " + ".join(terms)
+        joins.append(f"JOIN categories_{i} ON categories_{i}.name = {text}")
+        terms.append(f"categories_{i}.place * {stride}")
+    return " + ".join(terms), " ".join(joins)
 
 
 def _histograms(

@@ -75,18 +75,9 @@ def noisy_answer(
     bits: RandomBits,
 ) -> NDArray[np.int64]:
     """Areas `first : last` x cells of the query."""
-    answer = true_answer(query, cells, first, last)
+    answer = cells.marginal(query.cell_of, query.n_cells, first, last)
     if planned.noise is not None:
         answer += planned.noise.sample(answer.size, bits).reshape(answer.shape)
-    return answer
-
-
-def true_answer(query: Query, cells: SparseCounts, first: int, last: int) -> NDArray[np.int64]:
-    """What is measured of a run of areas, before noise."""
-    inside = slice(cells.start[first], cells.start[last])
-    area = np.repeat(np.arange(last - first), np.diff(cells.start[first : last + 1]))
-    answer = np.zeros((last - first, query.n_cells), dtype=np.int64)
-    np.add.at(answer, (area, query.cell_of[cells.cell[inside]]), cells.count[inside])
     return answer
 
 
@@ -95,9 +86,10 @@ def exact_histogram_answers(
 ) -> list[NDArray[np.int64]]:
     """True answers to all planned queries, in their order: for small worlds and tests."""
     levels = dict(zip(hierarchy.level_names, counts.by_level(hierarchy), strict=True))
+    queries = [parse_query(plan.schema, planned.query) for planned in plan.queries]
     return [
-        true_answer(parse_query(plan.schema, q.query), levels[q.level], 0, levels[q.level].n_areas)
-        for q in plan.queries
+        levels[planned.level].marginal(query.cell_of, query.n_cells)
+        for planned, query in zip(plan.queries, queries, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ from trellis.privacy.group_size_changes import SizeQuery
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
-    if plan.method == "topdown":
+    if plan.method == "topdown" or plan.histogram is not None:
         return plan
     from trellis.numerics import tree_gls  # compiles; commands that only check do without
 

@@ -34,7 +34,7 @@ ROWS_PER_GROUP = 1 << 20
 GROUPS_PER_PART = 16
 """Row groups in a file; parts are written side by side."""
 
-_KEPT_GROUPS = 48
+_KEPT_GROUPS = 32
 """Row groups that a reader keeps, for runs that share one."""
 
 

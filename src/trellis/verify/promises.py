@@ -120,7 +120,7 @@ def measurements(run: RunFiles) -> Iterator[str]:
             yield f"{name} does not name the cells in order"
         if table.schema.field("value").type != pa.int64() or table["value"].null_count:
             yield f"{name} holds values that are not whole numbers"
-        variance = 0.0 if q["noise"] is None else _variance(q["noise"])
+        variance = 0.0 if q["noise"] is None else noise_variance(q["noise"])
         if not np.allclose(table["variance"].to_numpy(), variance, rtol=1e-9, atol=0):
             yield f"{name} states another variance than its noise has"
         if q["noise"] is not None and not math.isclose(
@@ -176,7 +176,7 @@ def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> WorstCas
     return WorstCase((Composition.of(parts),), certain)
 
 
-def _variance(noise: dict[str, Any]) -> float:
+def noise_variance(noise: dict[str, Any]) -> float:
     """The variance of the discrete law, summed directly where it differs from sigma squared."""
     parameter = float(Fraction(noise["parameter"]))
     if noise["law"] == "discrete_laplace":

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from trellis.verify.histogram_files import tables as published
 from trellis.verify.run_files import Level, RunFiles
 
 _TOLERANCE = 1e-6
@@ -126,7 +127,9 @@ def estimates(run: RunFiles) -> Iterator[str]:
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
     names = [f"release/{level.name}" for level in run.levels]
-    if run.has_sizes:
+    if "histogram" in run.plan:
+        names = [stem for _, _, stem in published(run)]
+    elif run.has_sizes:
         names += [f"release/statistics/{level.name}" for level in run.levels]
     for stem in names:
         name, path = f"{stem}.csv", run.path / f"{stem}.csv"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import group_sizes, promises, tables
+from trellis.verify import group_sizes, histograms, promises, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
@@ -28,6 +28,22 @@ _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
 _SIZE_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     group_sizes.monotone,
     group_sizes.statistics,
+)
+_HISTOGRAM_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
+    promises.hashes,
+    promises.identity,
+    promises.budget,
+    promises.privacy,
+    tables.hierarchy,
+    histograms.measured_histograms,
+    histograms.histogram_columns,
+    histograms.histogram_counts,
+    histograms.histogram_margins,
+    histograms.exact_totals,
+    histograms.structural_zeros,
+    histograms.edit_rules,
+    histograms.microdata,
+    tables.csv,
 )
 
 
@@ -52,15 +68,16 @@ def verify_run(path: str | Path) -> list[Finding]:
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
-    checks = _CHECKS + (_SIZE_CHECKS if _has_sizes(run) else ())
-    return [_carry_out(check, run) for check in checks]
+    return [_carry_out(check, run) for check in _checks(run)]
 
 
-def _has_sizes(run: RunFiles) -> bool:
+def _checks(run: RunFiles) -> tuple[Callable[[RunFiles], Iterator[str]], ...]:
     try:
-        return run.has_sizes
+        if "histogram" in run.plan:
+            return _HISTOGRAM_CHECKS
+        return _CHECKS + (_SIZE_CHECKS if run.has_sizes else ())
     except (Unreadable, KeyError):
-        return False  # the other checks say what is wrong with the plan
+        return _CHECKS  # they say what is wrong with the plan
 
 
 def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:

@@ -11,7 +11,7 @@ from trellis.model.plan import Plan
 from trellis.planning.expected_error import with_expected_errors
 from trellis.workflow.confidential_half import measure_into
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import Prepared, prepare
+from trellis.workflow.prepare import prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
@@ -50,7 +50,7 @@ def measure(
         expected = with_expected_errors(prepared.plan, prepared.hierarchy)
     measure_into(
         folder,
-        Prepared(spec, prepared.hierarchy, expected),
+        replace(prepared, plan=expected),
         data,
         register,
         new_edition=new_edition,

@@ -82,7 +82,7 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        folder.start(identity, spec.public(), plan, prepared.hierarchy)
+        folder.start(identity, spec.public(), plan, prepared.hierarchy, prepared.constraints)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:

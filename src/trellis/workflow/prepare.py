@@ -9,6 +9,7 @@ from typing import Any
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source, as_table
+from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
@@ -18,7 +19,7 @@ from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
-from trellis.workflow.histograms import plan_histogram_spec
+from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,18 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
+    constraints: Constraints | None = None
 
 
 def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
     """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
     hierarchy = read_hierarchy(spec, areas, records)
     make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
-    return Prepared(spec, hierarchy, make_plan(spec, hierarchy))
+    plan = make_plan(spec, hierarchy)
+    constraints = None
+    if plan.histogram is not None:
+        constraints = read_spec_constraints(spec, plan, hierarchy)
+    return Prepared(spec, hierarchy, plan, constraints)
 
 
 def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:

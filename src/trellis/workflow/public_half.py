@@ -20,9 +20,13 @@ from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
 from trellis.evaluate.report import report_page
 from trellis.model.estimates import Estimates
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
+from trellis.model.queries import parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.expected_error import with_expected_errors
+from trellis.release.histogram_tables import table_name
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
@@ -33,6 +37,11 @@ from trellis.storage.estimates import read_estimates, write_estimates
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
 from trellis.workflow.progress import Progress
+from trellis.workflow.public_histograms import (
+    estimate_into,
+    kept_estimates,
+    write_histogram_release,
+)
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
@@ -47,10 +56,24 @@ class Release:
         self.plan: Plan = folder.plan()
         self._tables = folder.release
 
-    def table(self, level: str) -> pa.Table:
-        """Columns geocode, level, attributes, count, std_error, lower, upper."""
+    def table(self, level: str, query: str | None = None) -> pa.Table:
+        """Columns geocode, level, attributes, count, std_error, lower, upper.
+
+        A release of histograms has one table for each level and query.
+        """
         self._require(level)
+        if self.plan.histogram is not None:
+            return read_table(self._tables / level / f"{self._query(level, query)}.parquet")
         return read_table(self._tables / f"{level}.parquet")
+
+    def _query(self, level: str, query: str | None) -> str:
+        assert self.plan.histogram is not None
+        there = [name for of_level, name in self.plan.histogram.tables if of_level == level]
+        if query is None and len(there) == 1:
+            return table_name(there[0])
+        if query is None or parse_query(self.plan.schema, query).name not in there:
+            raise RunFolderError(f"Level {level!r} has tables of {', '.join(there) or 'nothing'}.")
+        return table_name(parse_query(self.plan.schema, query).name)
 
     def statistics(self, level: str) -> pa.Table:
         """Statistics of group sizes: geocode, level, statistic, value, lower, upper."""
@@ -78,7 +101,10 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
     seconds: dict[str, float] = {}
     if folder.estimates.is_dir():
-        estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
+        estimates = _kept_estimates(folder, plan, hierarchy)
+    elif plan.histogram is not None:
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            estimates = estimate_into(folder, plan, hierarchy, identity.tie_seed)
     else:
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             measurements = read_measurements(folder.measurements, plan, hierarchy)
@@ -131,7 +157,19 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
         raise
 
 
-def _write_release(folder: RunFolder, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
+def _kept_estimates(
+    folder: RunFolder, plan: Plan, hierarchy: Hierarchy
+) -> Estimates | HistogramEstimates:
+    if plan.histogram is not None:
+        return kept_estimates(folder, plan, hierarchy)
+    return read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
+
+
+def _write_release(
+    folder: RunFolder, plan: Plan, estimates: Estimates | HistogramEstimates, csv: bool | None
+) -> None:
+    if isinstance(estimates, HistogramEstimates):
+        return write_histogram_release(folder, plan, estimates, csv)
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
         write_tables(partial, plan, estimates, csv)

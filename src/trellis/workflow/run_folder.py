@@ -21,9 +21,11 @@ from typing import Any, Self
 import yaml
 
 from trellis.errors import RunFolderError
+from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
+from trellis.storage.constraints import write_constraints
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.plans import plan_to_json, read_plan
 
@@ -102,6 +104,7 @@ class RunFolder:
         public_spec: Mapping[str, Any],
         plan: Plan,
         hierarchy: Hierarchy,
+        constraints: Constraints | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
         remove_partials(self.path)
@@ -112,6 +115,8 @@ class RunFolder:
             write_json(inside.identity_file, asdict(identity))
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
+            if constraints is not None:
+                write_constraints(partial, constraints)
 
     # -- reading --------------------------------------------------------------------------------
 
