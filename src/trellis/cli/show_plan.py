@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trellis.cli.show_queries import show_queries
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -11,10 +12,14 @@ from trellis.privacy.guarantee import round_up
 
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
-    rows = [_row(plan, level) for level in plan.levels]
-    columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
-    terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
+    title = f"{plan.release}: {law} noise, {plan.method}"
+    if plan.histogram is not None:
+        show_queries(terminal, plan, title)
+    else:
+        rows = [_row(plan, level) for level in plan.levels]
+        columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+        terminal.table(title, columns, rows)
     terminal.result(plan.protection.in_words())
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")

@@ -15,6 +15,7 @@ from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
+from trellis.storage.parquet import codes_to_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +43,19 @@ def read_bounds(
     query = parse_query(schema, table.query)
     with open_source(table.source) as reader:
         rows = _rows(reader, table, query, hierarchy)
-    if table.group is None:
+    if rows.group is None:
         bound = np.full((hierarchy.size(table.level), query.n_cells), NO_BOUND, dtype=np.int64)
-        _put(bound, rows["area"].to_numpy(), rows, table)
+        _put(bound, rows.area, rows, table.label, repeated=False)
         return LinearConstraint(table.label, table.level, query.name, sense, bound)
-    names, group = np.unique(rows["grouping"].to_numpy().astype(object), return_inverse=True)
+    names, group = np.unique(rows.group, return_inverse=True)
     group_of = np.full(hierarchy.size(table.level), ALONE, dtype=np.int64)
-    area = rows["area"].to_numpy()
-    order = np.argsort(area, kind="stable")
-    moved = (np.diff(area[order]) == 0) & (np.diff(group[order]) != 0)
-    if moved.any():
-        code = hierarchy.codes(table.level)[area[order][np.argmax(moved)]]
-        raise InputError(f"{table.label}: area {str(code)!r} is in two groups of {reader.name}.")
-    group_of[area] = group
+    group_of[rows.area] = group
+    if (moved := group_of[rows.area] != group).any():
+        code = str(hierarchy.codes(table.level)[rows.area[np.argmax(moved)]])
+        raise InputError(f"{table.label}: area {code!r} is in two groups.")
     _check_siblings(table, hierarchy, group_of, names)
     bound = np.full((names.size, query.n_cells), NO_BOUND, dtype=np.int64)
-    _put(bound, group, rows, table, repeated=True)
+    _put(bound, group, rows, table.label, repeated=True)
     return LinearConstraint(table.label, table.level, query.name, sense, bound, group_of)
 
 
@@ -74,74 +72,83 @@ def facility_bounds(
         raise InputError(f"{table.label}: facilities go with a query of one factor, their type.")
     labels = query.factors[0].labels
     if unknown := [name for name in open_to_all if name not in labels]:
-        raise InputError(f"{table.label}: open_to_all names {unknown[0]!r}, which is no type of "
-                         f"{query.name!r}.")  # fmt: skip
+        raise InputError(
+            f"{table.label}: open_to_all names {unknown[0]!r}, which is no type of {query.name!r}."
+        )
     lower = np.maximum(listed.bound, 0)
     upper = np.where(lower == 0, 0, NO_BOUND)
     free = np.array([label in open_to_all for label in labels])
     lower[:, free] = 0
     upper[:, free] = NO_BOUND
+    at_least, at_most = f"{table.label}: at least one each", f"{table.label}: none without"
     return (
-        LinearConstraint(f"{table.label}: at least one each", table.level, query.name,
-                         Sense.AT_LEAST, lower),
-        LinearConstraint(f"{table.label}: none without", table.level, query.name,
-                         Sense.AT_MOST, upper),
-    )  # fmt: skip
-
-
-def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy) -> pa.Table:
-    """Columns area (position), cell (position), bound, and grouping if there are groups."""
-    check_type(reader, table.value)
-    codes = hierarchy.codes(table.level)
-    reader.register("areas", pa.table({"code": codes.astype(object), "at": np.arange(codes.size)}))
-    cell, joins = ["0"], []
-    stride = query.n_cells
-    for i, factor in enumerate(query.factors):
-        stride //= len(factor.labels)
-        labels = pa.array(factor.labels, pa.string())
-        reader.register(f"labels_{i}", pa.table({"label": labels, "at": np.arange(len(labels))}))
-        text = f"CAST({reader.require(factor.name)} AS VARCHAR)"
-        joins.append(f"LEFT JOIN labels_{i} ON labels_{i}.label = s.factor_{i}")
-        cell.append(f"labels_{i}.at * {stride}")
-        query_text = f"SELECT {text} AS label FROM {reader.rows} WHERE {text} IS NULL OR {text} NOT IN (SELECT label FROM labels_{i}) LIMIT 1"
-        for row in reader.query(query_text).to_pylist():
-            raise InputError(
-                f"{table.label}: {row['label']!r} in column {factor.name!r} of {reader.name} is "
-                f"no category of {factor.name!r}."
-            )
-    factors = [f"CAST({quoted(f.name)} AS VARCHAR) AS factor_{i}" for i, f in enumerate(query.factors)]
-    grouping = [] if table.group is None else [f"CAST({reader.require(table.group)} AS VARCHAR) AS grouping"]
-    reader.view("stated", f"SELECT {', '.join([f'{reader.code(table.area, table.width)} AS code', f'TRY_CAST({quoted(table.value)} AS DOUBLE) AS bound', *factors, *grouping])} FROM {reader.rows}")
-    rows = reader.query(
-        f"SELECT areas.at AS area, {' + '.join(cell)} AS cell, s.* FROM stated s "
-        f"LEFT JOIN areas ON areas.code = s.code {' '.join(joins)}"
+        LinearConstraint(at_least, table.level, query.name, Sense.AT_LEAST, lower),
+        LinearConstraint(at_most, table.level, query.name, Sense.AT_MOST, upper),
     )
-    if rows["area"].null_count:
-        code = next(r for r in rows.to_pylist() if r["area"] is None)["code"]
-        raise InputError(
-            f"{table.label}: area {code!r} of {reader.name} is no area of level {table.level!r}."
-        )
+
+
+def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy) -> _Rows:
+    """The rows as positions of areas and cells, with their bounds."""
+    check_type(reader, table.value)
+    columns = {"code": reader.code(table.area, table.width)}
+    columns["bound"] = f"TRY_CAST({quoted(table.value)} AS DOUBLE)"
+    for factor in query.factors:
+        columns[f"factor {factor.name}"] = f"CAST({reader.require(factor.name)} AS VARCHAR)"
+    if table.group is not None:
+        columns["group"] = f"CAST({reader.require(table.group)} AS VARCHAR)"
+    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    rows = reader.query(f"SELECT {selected} FROM {reader.rows}")
+
+    where = f"{table.label}: {reader.name}"
+    codes = codes_to_arrow(hierarchy.codes(table.level))
+    area = _positions(rows["code"], codes, f"{where} has {{}}, no area of level {table.level!r}.")
+    cell = np.zeros(len(rows), dtype=np.int64)
+    for factor in query.factors:
+        labels = pa.array(factor.labels, pa.string())
+        fault = f"{where} has {{}} in column {factor.name!r}, which is no category of it."
+        place = _positions(rows[f"factor {factor.name}"], labels, fault)
+        cell = cell * len(factor.labels) + place
     bound = rows["bound"].to_numpy(zero_copy_only=False).astype(np.float64)
     if not (np.isfinite(bound) & (bound >= 0) & (bound <= MOST) & (bound == np.floor(bound))).all():
         raise InputError(
-            f"{table.label}: column {table.value!r} of {reader.name} needs a whole number of at "
-            "least zero in every row."
+            f"{where} needs a whole number of at least zero in every row of {table.value!r}."
         )
-    if table.group is not None and rows["grouping"].null_count:
-        raise InputError(f"{table.label}: column {table.group!r} of {reader.name} has empty rows.")
-    return rows
+    groups = None
+    if table.group is not None:
+        if rows["group"].null_count:
+            raise InputError(f"{where} has empty rows in column {table.group!r}.")
+        groups = np.array(rows["group"].to_pylist(), dtype=object)
+    return _Rows(area, cell, bound.astype(np.int64), groups)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    area: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    bound: NDArray[np.int64]
+    group: NDArray[np.object_] | None
+
+
+def _positions(column: pa.ChunkedArray, labels: pa.Array, fault: str) -> NDArray[np.int64]:
+    """Where each text is among the labels; the first that is not is put into `fault`."""
+    texts = column.combine_chunks().dictionary_encode()
+    place = {label: i for i, label in enumerate(labels.to_pylist())}
+    known = [place.get(text, -1) for text in texts.dictionary.to_pylist()]
+    found = np.array([*known, -1], dtype=np.int64)[texts.indices.fill_null(-1).to_numpy()]
+    if (found < 0).any():
+        raise InputError(fault.format(repr(column[int(np.argmax(found < 0))].as_py())))
+    return found
 
 
 def _put(
-    bound: NDArray[np.int64], row: NDArray, rows: pa.Table, table: BoundTable, *, repeated: bool = False
+    bound: NDArray[np.int64], unit: NDArray[np.int64], rows: _Rows, label: str, *, repeated: bool
 ) -> None:
-    """Enter the bounds; two different ones for one place are an error."""
-    cell = rows["cell"].to_numpy()
-    value = rows["bound"].to_numpy().astype(np.int64)
-    bound[row, cell] = value
-    places = row.astype(np.int64) * bound.shape[1] + cell
-    if (bound[row, cell] != value).any() or (not repeated and np.unique(places).size != places.size):
-        raise InputError(f"{table.label}: one area and cell has two bounds. State each once.")
+    """Enter the bounds; two for one place are an error, unless they are repeated for a group."""
+    bound[unit, rows.cell] = rows.bound
+    place = unit * bound.shape[1] + rows.cell
+    twice = not repeated and np.unique(place).size != place.size
+    if twice or (bound[unit, rows.cell] != rows.bound).any():
+        raise InputError(f"{label}: one area and cell has two bounds. State each once.")
 
 
 def _check_siblings(

@@ -60,7 +60,7 @@ def tabulate_wide(
     width: int | None = None,
 ) -> TrueHistograms:
     """One expression of columns per cell, keyed by its position; others have nobody."""
-    forms = {name: form for name, form in cells.values()}
+    forms = dict(cells.values())
     dense = tabulate(source, hierarchy, area, forms, width).leaves
     leaf, column = np.nonzero(dense)
     position = np.array(list(cells), dtype=np.int64)
@@ -107,9 +107,7 @@ def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[s
     return " + ".join(terms), " ".join(joins)
 
 
-def _histograms(
-    table: pa.Table, hierarchy: Hierarchy, schema: Schema, name: str
-) -> TrueHistograms:
+def _histograms(table: pa.Table, hierarchy: Hierarchy, schema: Schema, name: str) -> TrueHistograms:
     number = table["number"].to_numpy()
     if number.size and float(number.sum()) > MOST:
         raise InputError(f"{name} holds impossibly large counts.")

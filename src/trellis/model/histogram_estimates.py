@@ -1,4 +1,4 @@
-"""Estimates of histograms: sparse counts, and margins of error for the tables that are published."""
+"""Estimates of histograms: sparse counts, and margins of error for published tables."""
 
 from __future__ import annotations
 

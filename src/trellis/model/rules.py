@@ -139,22 +139,24 @@ class _Parser:
 
     def _equal(self, factor: Factor, value: str) -> NDArray[np.bool_]:
         if value not in factor.labels:
-            raise self._error(f"{value!r} is no category of {factor.name!r}, which has "
-                              f"{_listed(factor.labels)}")  # fmt: skip
+            known = _listed(factor.labels)
+            raise self._error(f"{value!r} is no category of {factor.name!r}, which has {known}")
         return np.array([label == value for label in factor.labels])
 
     def _compared(self, factor: Factor, sign: str, value: str) -> NDArray[np.bool_]:
         if factor.name not in self._ordered:
-            raise self._error(f"the categories of {factor.name!r} have no order; declare it with "
-                              "ordered: [..] or range: [..], or list categories with in [..]")  # fmt: skip
+            raise self._error(
+                f"the categories of {factor.name!r} have no order; declare it with ordered: [..] "
+                "or range: [..], or list categories with in [..]"
+            )
         if value in factor.labels:
             here: Sequence[int] = range(len(factor.labels))
             there = factor.labels.index(value)
         elif all(map(_is_whole, (value, *factor.labels))):
             here, there = [int(label) for label in factor.labels], int(value)
         else:
-            self._equal(factor, value)
-            raise AssertionError("unreachable: the value is no category")
+            self._equal(factor, value)  # says what is wrong with the value
+            raise AssertionError("a value that is no category was let through")
         return np.array([bool(_COMPARE[sign](position, there)) for position in here])
 
     def _spread(self, factor: Factor, chosen: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:

@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import vstack
+
+Floats = NDArray[np.float64]
+
+_INFEASIBLE = 2
 
 
 def clashing_rows(
-    matrix: csr_array, lower: np.ndarray, upper: np.ndarray, candidates: Sequence[int]
+    matrix: Any, lower: Floats, upper: Floats, candidates: Sequence[int]
 ) -> list[int]:
     """Rows of lower <= A x <= upper, x >= 0, that cannot hold together; none if all can.
 
-    The answer is minimal: without any one of its candidates the rest can be kept. Rows that are no
-    candidates are always kept (deletion filter; Chinneck and Dravnieks, 1991).
+    The answer is minimal: without any one of its rows the rest can be kept (deletion filter;
+    Chinneck and Dravnieks, ORSA Journal on Computing 1991).
     """
-    if _feasible(matrix, lower, upper, list(range(matrix.shape[0]))):
-        return []
-    fixed = sorted(set(range(matrix.shape[0])) - set(candidates))
     needed = list(candidates)
+    if _can_hold(matrix, lower, upper, needed):
+        return []
     for row in candidates:
         without = [r for r in needed if r != row]
-        if not _feasible(matrix, lower, upper, fixed + without):
+        if without and not _can_hold(matrix, lower, upper, without):
             needed = without
     return needed
 
 
-def _feasible(matrix: csr_array, lower: np.ndarray, upper: np.ndarray, rows: list[int]) -> bool:
+def _can_hold(matrix: Any, lower: Floats, upper: Floats, rows: list[int]) -> bool:
     part, low, high = matrix[rows], lower[rows], upper[rows]
-    equal = low == high
-    at_most = np.isfinite(high) & ~equal
-    at_least = np.isfinite(low) & (low > 0) & ~equal
+    at_most, at_least = np.isfinite(high), low > 0
+    if not (at_most | at_least).any():
+        return True
     found = linprog(
-        np.zeros(matrix.shape[1]),
-        A_ub=_stacked(part[at_most], -part[at_least]),
-        b_ub=np.concatenate([high[at_most], -low[at_least]]) if (at_most | at_least).any() else None,
-        A_eq=part[equal] if equal.any() else None,
-        b_eq=low[equal] if equal.any() else None,
+        np.zeros(part.shape[1]),
+        A_ub=vstack([part[at_most], -part[at_least]]),
+        b_ub=np.concatenate([high[at_most], -low[at_least]]),
         method="highs",
     )
-    return found.status != 2
-
-
-def _stacked(first: csr_array, second: csr_array) -> csr_array | None:
-    from scipy.sparse import vstack
-
-    both = [part for part in (first, second) if part.shape[0]]
-    return vstack(both, format="csr") if both else None
+    return found.status != _INFEASIBLE

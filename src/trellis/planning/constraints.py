@@ -70,9 +70,7 @@ def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schem
                 raise SpecError(_report(constraints, hierarchy, schema, boxes, level, area, name))
 
 
-def with_implied(
-    constraints: Constraints, hierarchy: Hierarchy, schema: Schema
-) -> Constraints:
+def with_implied(constraints: Constraints, hierarchy: Hierarchy, schema: Schema) -> Constraints:
     """The constraints, and what they imply, as constraints on every level."""
     if not constraints.linear:
         return constraints

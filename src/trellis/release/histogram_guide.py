@@ -18,7 +18,9 @@ def histogram_guide(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
     """Markdown for data users."""
     histogram = plan.histogram
     assert histogram is not None
-    files = "\n".join(f"- `{level}/{table_name(query)}.parquet`" for level, query in histogram.tables)
+    files = "\n".join(
+        f"- `{level}/{table_name(query)}.parquet`" for level, query in histogram.tables
+    )
     microdata = (
         "\n`microdata.parquet` has one row per record: the codes of its areas, and its attributes. "
         "Counting its rows gives every table here. The rows are made from noisy counts; none is "

@@ -1,7 +1,7 @@
 """Published marginals: one table per level and query, written a run of areas at a time.
 
-    release/county/hispanic,cenrace.parquet
-        geocode, level, hispanic, cenrace, count, std_error, lower, upper
+release/county/hispanic,cenrace.parquet
+    geocode, level, hispanic, cenrace, count, std_error, lower, upper
 """
 
 from __future__ import annotations

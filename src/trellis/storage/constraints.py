@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
@@ -68,15 +67,19 @@ def read_constraints(folder: Path, plan: Plan, hierarchy: Hierarchy) -> Constrai
 def _constraint(
     label: str, table: pa.Table, groups: pa.Table | None, plan: Plan, hierarchy: Hierarchy
 ) -> LinearConstraint:
-    part = table.filter(pc.equal(table["label"], label))
+    part = _of_label(table, label)
     level, query, sense = (part[name][0].as_py() for name in ("level", "query", "sense"))
     member = None
     n_units = hierarchy.size(level)
     if groups is not None and label in groups["label"].to_pylist():
-        rows = groups.filter(pc.equal(groups["label"], label))
+        rows = _of_label(groups, label)
         member = np.full(n_units, ALONE, dtype=np.int64)
         member[rows["area"].to_numpy()] = rows["unit"].to_numpy()
         n_units = int(member.max()) + 1
     bound = np.full((n_units, plan.width(query)), NO_BOUND, dtype=np.int64)
     bound[part["unit"].to_numpy(), part["cell"].to_numpy()] = part["bound"].to_numpy()
     return LinearConstraint(label, level, query, Sense(sense), bound, member)
+
+
+def _of_label(table: pa.Table, label: str) -> pa.Table:
+    return table.filter(pa.array([text == label for text in table["label"].to_pylist()]))

@@ -1,7 +1,7 @@
 """Estimates of histograms on disk.
 
-    estimates/level=county.parquet                          area, cell, count: cells that hold anyone
-    estimates/margins/level=county/query=total.parquet      centre, std_error: areas x cells
+    estimates/level=county.parquet                         area, cell, count: occupied cells
+    estimates/margins/level=county/query=total.parquet     centre, std_error: areas x cells
 
 Areas and cells are positions in the hierarchy and the schema.
 """

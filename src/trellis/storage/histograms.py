@@ -97,7 +97,9 @@ def measurement_schema(query: Query) -> pa.Schema:
 class MeasurementWriter:
     """Opens the parts of one planned query; its parts may be written by several threads."""
 
-    def __init__(self, folder: Path, plan: Plan, hierarchy: Hierarchy, planned: PlannedQuery) -> None:
+    def __init__(
+        self, folder: Path, plan: Plan, hierarchy: Hierarchy, planned: PlannedQuery
+    ) -> None:
         self._folder, self._planned = folder, planned
         self.query = parse_query(plan.schema, planned.query)
         self._codes = codes_to_arrow(hierarchy.codes(planned.level))
@@ -154,7 +156,11 @@ class MeasuredHistograms:
             values = self._group(planned, group, n_cells)
             begin = group * step
             pieces.append(values[max(first - begin, 0) : last - begin])
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty((0, n_cells), np.int64)])
+        return (
+            pieces[0]
+            if len(pieces) == 1
+            else np.concatenate(pieces or [np.empty((0, n_cells), np.int64)])
+        )
 
     def _group(self, planned: PlannedQuery, group: int, n_cells: int) -> NDArray[np.int64]:
         key = (planned.level, planned.query, group)
@@ -178,7 +184,9 @@ class MeasuredHistograms:
         return values
 
     def _check_parts(self, planned: PlannedQuery) -> None:
-        n_parts = len(part_bounds(self.hierarchy.size(planned.level), self.plan.width(planned.query)))
+        n_parts = len(
+            part_bounds(self.hierarchy.size(planned.level), self.plan.width(planned.query))
+        )
         for part in range(n_parts):
             path = part_file(self._folder, planned, part)
             if not path.is_file():

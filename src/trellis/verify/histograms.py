@@ -106,9 +106,7 @@ def histogram_counts(run: RunFiles) -> Iterator[str]:
         order = np.argsort(key, kind="stable")
         places, first = np.unique(key[order], return_index=True)
         sums = np.add.reduceat(lower.count[order], first) if key.size else lower.count
-        if not (
-            np.array_equal(places, upper.key(n_cells)) and np.array_equal(sums, upper.count)
-        ):
+        if not (np.array_equal(places, upper.key(n_cells)) and np.array_equal(sums, upper.count)):
             yield f"counts of level {below.name} do not add up to level {above.name}"
     for level in run.levels:
         counts = kept(run, level)
@@ -169,6 +167,47 @@ def structural_zeros(run: RunFiles) -> Iterator[str]:
         for level in run.levels:
             if impossible[kept(run, level).cell].any():
                 yield f"level {level.name} counts someone in {rule}"
+
+
+def constraints(run: RunFiles) -> Iterator[str]:
+    """Published counts keep every constraint that was stated."""
+    stated = [entry["name"] for entry in run.spec.get("constraints", [])]
+    path = run.path / "constraints.parquet"
+    if bool(stated) != path.exists():
+        yield "constraints.parquet is not both stated and there"
+    if not path.exists():
+        return
+    table = run.table("constraints.parquet")
+    labels = np.array(table["label"].to_pylist())
+    for name in stated:
+        if not any(label == name or label.startswith(f"{name}: ") for label in set(labels)):
+            yield f"constraints.parquet has no bounds of {name}"
+    levels = {level.name: level for level in run.levels}
+    for label in dict.fromkeys(labels):
+        part = table.filter(pa.array(labels == label))
+        level = levels[part["level"][0].as_py()]
+        query = marginal(run.plan, part["query"][0].as_py())
+        answer = kept(run, level).marginal(query, len(level.codes))
+        group_of = _groups(run, str(label))
+        if group_of is not None:
+            area, group = group_of
+            total = np.zeros((int(group.max()) + 1, query.width), dtype=np.int64)
+            np.add.at(total, group, answer[area])
+            answer = total
+        found = answer[part["unit"].to_numpy(), part["cell"].to_numpy()]
+        bound, sense = part["bound"].to_numpy(), part["sense"][0].as_py()
+        wrong = {"=": found != bound, "<=": found > bound, ">=": found < bound}[sense]
+        if wrong.any():
+            yield f"constraint {label} is broken in {int(wrong.sum())} places"
+
+
+def _groups(run: RunFiles, label: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Areas and groups of a constraint on groups of areas."""
+    if not (run.path / "constraint_groups.parquet").exists():
+        return None
+    table = run.table("constraint_groups.parquet")
+    part = table.filter(pa.array([text == label for text in table["label"].to_pylist()]))
+    return (part["area"].to_numpy(), part["unit"].to_numpy()) if len(part) else None
 
 
 def edit_rules(run: RunFiles) -> Iterator[str]:

@@ -41,6 +41,7 @@ _HISTOGRAM_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     histograms.histogram_margins,
     histograms.exact_totals,
     histograms.structural_zeros,
+    histograms.constraints,
     histograms.edit_rules,
     histograms.microdata,
     tables.csv,

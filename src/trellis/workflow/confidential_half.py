@@ -47,8 +47,8 @@ from trellis.storage.atomic import (
     sync_tree,
 )
 from trellis.storage.measurements import write_measurements
-from trellis.workflow.config import Spec
 from trellis.workflow.confidential_histograms import read_histograms
+from trellis.workflow.config import Spec
 from trellis.workflow.prepare import Prepared, resolve_source
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity

@@ -169,7 +169,8 @@ def _write_release(
     folder: RunFolder, plan: Plan, estimates: Estimates | HistogramEstimates, csv: bool | None
 ) -> None:
     if isinstance(estimates, HistogramEstimates):
-        return write_histogram_release(folder, plan, estimates, csv)
+        write_histogram_release(folder, plan, estimates, csv)
+        return
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
         write_tables(partial, plan, estimates, csv)

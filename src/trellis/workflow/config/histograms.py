@@ -156,7 +156,7 @@ class ConstraintSpec(_Model):
 
 with warnings.catch_warnings():
     # pydantic has a method of that name, which nobody needs; the key is the clear one.
-    warnings.filterwarnings("ignore", "Field name \"schema\"")
+    warnings.filterwarnings("ignore", 'Field name "schema"')
 
     class HistogramKeys(_Model):
         """Keys of a spec that make a release of counts one of histograms."""
