@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from trellis.model.plan import Plan
+from trellis.model.smaller_changes import smaller_changes
 from trellis.model.statement import (
     USUAL_DELTA,
     attacks_in_words,
@@ -37,4 +38,12 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "unprotected": unprotected_in_words(plan),
         "guarantee": guarantee_in_words(plan),
         "attacker": attacks_in_words(plan),
+        "smaller_changes": [
+            {
+                "change": change.change,
+                "epsilon_at_delta": {delta: change.epsilon(float(delta)) for delta in deltas},
+                "in_words": change.in_words,
+            }
+            for change in smaller_changes(plan)
+        ],
     }

@@ -1,0 +1,70 @@
+"""Guarantees for changes smaller than a whole record: of location only, or of one attribute.
+
+They hold beside the guarantee of the release, which covers every change, and are stronger. They
+are stated where they say something: under `replace`, for counts of records by cell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trellis.model.plan import Plan
+from trellis.model.queries import parse_query
+from trellis.privacy.accounting.privacy_curve import WorstCase
+from trellis.privacy.accounting.profiles import (
+    ATTRIBUTE_IN_WORDS,
+    LOCATION_IN_WORDS,
+    Profile,
+    Query,
+    location_within,
+    one_attribute,
+)
+from trellis.privacy.neighbours import Neighbours
+
+COUNTS = "counts"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallerChange:
+    """A change, and the curve of what it reveals; without one, it reveals nothing at all."""
+
+    change: str
+    in_words: str
+    curve: WorstCase | None
+
+    def epsilon(self, delta: float) -> float:
+        return 0.0 if self.curve is None else self.curve.epsilon(delta)
+
+
+def smaller_changes(plan: Plan) -> list[SmallerChange]:
+    """One for each level above the leaves, and one for each attribute if there are several."""
+    if plan.kind != COUNTS or plan.protection.neighbours is not Neighbours.REPLACE:
+        return []
+    profile, records = _profile(plan), plan.protection.max_contribution
+    changes = []
+    for position, level in enumerate(plan.levels[:-1]):
+        below = plan.levels[position + 1 :]
+        costs = any(query.level in below for query in profile)
+        curve = location_within([profile], plan.levels, level, records) if costs else None
+        name = f"location only, within one area of level {level}"
+        changes.append(SmallerChange(name, LOCATION_IN_WORDS, curve))
+    if len(plan.schema.names) > 1:
+        for attribute in plan.schema.names:
+            costs = any(attribute in query.separates for query in profile)
+            curve = one_attribute([profile], attribute, records) if costs else None
+            changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS, curve))
+    return changes
+
+
+def _profile(plan: Plan) -> Profile:
+    """What is measured on the path of one record; all paths carry the same noise."""
+    return tuple(
+        Query(planned.level, planned.noise, separates=_separated(plan, planned.query))
+        for planned in plan.queries
+        if planned.noise is not None
+    )
+
+
+def _separated(plan: Plan, query: str) -> frozenset[str]:
+    factors = parse_query(plan.schema, query).factors
+    return frozenset(plan.schema.names[f.attribute] for f in factors if len(f.labels) > 1)
