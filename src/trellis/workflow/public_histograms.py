@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from trellis.estimate.histograms import estimate_histograms
+from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates
-from trellis.model.plan import Plan
+from trellis.model.plan import TOTAL, Plan
+from trellis.planning.constraints import with_exact_totals, with_implied
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -22,12 +24,22 @@ def estimate_into(
 ) -> HistogramEstimates:
     """Estimates from the measurements, kept in the run folder."""
     evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
-    constraints = read_constraints(folder.path, plan, hierarchy)
-    estimates = estimate_histograms(evidence, constraints, tie_seed)
+    estimates = estimate_histograms(evidence, _all_bounds(folder, evidence), tie_seed)
     remove_partials(folder.estimates)
     with new_folder(folder.estimates) as partial:
         write_histogram_estimates(partial, estimates)
     return estimates
+
+
+def _all_bounds(folder: RunFolder, evidence: MeasuredHistograms) -> Constraints:
+    """What was stated, with what follows from it and from exact totals, on every level."""
+    plan, hierarchy = evidence.plan, evidence.hierarchy
+    stated = read_constraints(folder.path, plan, hierarchy)
+    totals = {
+        name: evidence.read(name, TOTAL, 0, hierarchy.size(name))
+        for name in plan.unprotected_totals
+    }
+    return with_implied(with_exact_totals(stated, totals), hierarchy, plan.schema)
 
 
 def kept_estimates(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
