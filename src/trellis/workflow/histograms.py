@@ -29,7 +29,7 @@ def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy)
         ordered=tuple(name for name, a in spec.attributes.items() if a.ordered),
         strategy=spec.strategy,
         tables=spec.output.tables,
-        microdata=spec.output.microdata,
+        microdata=bool(spec.output.microdata),
         structural_zeros=spec.structural_zeros or (),
         edit_rules=spec.edit_rules or (),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -113,15 +113,18 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def _texts(groups: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
-    return {name: tuple(map(str, values)) for name, values in groups.items()}
+def to_groups(groups: Any) -> Any:
+    """Groups of categories, each a list or `{range: [first, last]}`."""
+    if not isinstance(groups, dict):
+        raise ValueError("name groups with their categories, such as {minor: [0, 1], adult: [2]}")
+    return {str(name): to_attribute(values).categories for name, values in groups.items()}
 
 
 class RecodeSpec(_Model):
     """A coarser version of one attribute."""
 
     of: str
-    groups: Annotated[dict[Name, tuple[str | int, ...]], AfterValidator(_texts)]
+    groups: Annotated[dict[Name, tuple[str, ...]], BeforeValidator(to_groups)]
 
 
 class ConstraintSpec(_Model):
@@ -179,7 +182,7 @@ with warnings.catch_warnings():
             assert self.attributes is not None
             return Schema(
                 {name: attribute.categories for name, attribute in self.attributes.items()},
-                {n: Recode(r.of, _texts(r.groups)) for n, r in (self.recodes or {}).items()},
+                {n: Recode(r.of, r.groups) for n, r in (self.recodes or {}).items()},
             )
 
 

@@ -233,7 +233,7 @@ class OutputSpec(_Model):
     confidence: Exact = Fraction(9, 10)
     csv: bool | None = None
     tables: dict[Name, tuple[str, ...]] | None = None
-    microdata: bool = False
+    microdata: bool | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -251,8 +251,8 @@ class LedgerSpec(_Model):
     units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
 
-class Spec(HistogramKeys):
-    """A release, as its owner describes it."""
+class CommonKeys(_Model):
+    """Keys of all kinds of release, and what a spec can do."""
 
     release: Name
     kind: Literal["counts", "group_sizes"]
@@ -354,6 +354,9 @@ class Spec(HistogramKeys):
                 "unprotected": {"groups"} if is_counts else {"totals"},
                 "estimate": {} if is_counts else {"method"},
                 "ledger": True,
-                "output": {"microdata"} if self.attributes is None else {},
             },
         )
+
+
+class Spec(HistogramKeys, CommonKeys):
+    """A release, as its owner describes it."""
