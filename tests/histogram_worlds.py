@@ -39,9 +39,7 @@ def shares(strategy: dict[str, dict[str, str]]) -> dict[str, Shares]:
     }
 
 
-def histogram_plan(
-    hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **changes: Any
-) -> Plan:
+def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **changes: Any) -> Plan:
     """The plan of a request for rho = 1 in uniform shares, except for `changes`."""
     counts = {
         "release": "tiny",

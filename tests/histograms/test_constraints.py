@@ -121,7 +121,9 @@ def test_groups_and_the_rest_add_up():
 @given(st.data())
 def test_true_counts_stay_possible(data):
     """What is implied by bounds that some counts keep is kept by these counts, on every level."""
-    leaves = np.array(data.draw(st.lists(st.integers(0, 6), min_size=32, max_size=32))).reshape(4, 8)
+    leaves = np.array(data.draw(st.lists(st.integers(0, 6), min_size=32, max_size=32))).reshape(
+        4, 8
+    )
     from trellis.model.queries import parse_query
 
     linear = []

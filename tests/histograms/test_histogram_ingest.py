@@ -72,9 +72,7 @@ def test_rows_outside_the_declared_categories_are_refused_without_quoting(rows):
 
 def test_columns_must_exist_and_hold_categories():
     with pytest.raises(InputError, match="no column 'height'"):
-        tabulate_long(
-            long_table(ROWS), TREE, SCHEMA, "town", {"age": "height", "sex": "sex"}, None
-        )
+        tabulate_long(long_table(ROWS), TREE, SCHEMA, "town", {"age": "height", "sex": "sex"}, None)
     real = pa.table({"town": ["a1"], "years": [1.5], "sex": ["f"]})
     with pytest.raises(InputError, match="not categories"):
         tabulate_long(real, TREE, SCHEMA, "town", COLUMNS, None)

@@ -58,9 +58,9 @@ def test_noise_is_added_to_the_true_answers(tmp_path):
     for query, answer in zip(plan.queries, exact, strict=True):
         folder = storage.query_folder(tmp_path / "one", query)
         there = pq.read_table(folder / "part-0.parquet")["value"].to_numpy()
-        then = pq.read_table(
-            storage.query_folder(tmp_path / "other", query) / "part-0.parquet"
-        )["value"].to_numpy()
+        then = pq.read_table(storage.query_folder(tmp_path / "other", query) / "part-0.parquet")[
+            "value"
+        ].to_numpy()
         np.testing.assert_array_equal(then - there, answer.ravel())
         if query.noise is None:
             np.testing.assert_array_equal(there, answer.ravel())
@@ -76,7 +76,9 @@ def test_the_data_set_is_tidy(tmp_path):
     plan = histogram_plan()
     measure(tmp_path, plan)
     table = ds.dataset(tmp_path, partitioning="hive", format="parquet")
-    rows = table.to_table(filter=(ds.field("level") == "state") & (ds.field("query") == "adult,sex"))
+    rows = table.to_table(
+        filter=(ds.field("level") == "state") & (ds.field("query") == "adult,sex")
+    )
     assert {"geocode", "adult", "sex", "value", "variance"} <= set(rows.column_names)
     first = rows.select(["geocode", "adult", "sex"]).slice(0, 5).to_pylist()
     assert [tuple(row.values()) for row in first] == [

@@ -26,7 +26,7 @@ from trellis.errors import RunFolderError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import Query, parse_query
-from trellis.storage.parquet import codes_to_arrow, refusing_damage
+from trellis.storage.parquet import codes_to_arrow, read_table, refusing_damage
 
 ROWS_PER_GROUP = 1 << 20
 """Values that are written and read at once."""
@@ -128,6 +128,18 @@ def factor_columns(query: Query, n_areas: int) -> list[pa.Array]:
 
 
 # -- reading --------------------------------------------------------------------------------------
+
+
+def load_measurement(folder: Path, planned: PlannedQuery) -> pa.Table:
+    """All of one query: geocode, the factors of the query, value, variance."""
+    parts = sorted(query_folder(folder, planned).glob("part-*.parquet"), key=_number)
+    if not parts:
+        raise RunFolderError(f"{query_folder(folder, planned)} is missing.")
+    return pa.concat_tables([read_table(part) for part in parts])
+
+
+def _number(part: Path) -> int:
+    return int(part.stem.removeprefix("part-"))
 
 
 class MeasuredHistograms:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 import pyarrow as pa
@@ -39,19 +40,29 @@ _QUERIES = {
 
 def strategy() -> dict[str, dict[str, Fraction]]:
     """Shares of the queries by level, as the redistricting persons file of 2020 had them."""
+    return {
+        level: {query: Fraction(text) for query, text in queries.items()}
+        for level, queries in _written_strategy().items()
+    }
+
+
+def _written_strategy() -> dict[str, dict[str, str]]:
+    """As published: not reduced."""
     found = {}
     for i, level in enumerate(LEVELS):
         weights = {query: numbers[i] for query, numbers in _QUERIES.items() if numbers[i]}
         total = sum(weights.values())
-        found[level] = {query: Fraction(weight, total) for query, weight in weights.items()}
+        found[level] = {query: f"{weight}/{total}" for query, weight in weights.items()}
     return found
 
 
 def spec_text() -> str:
     """The spec, with the shares written out."""
-    shares = ", ".join(f"{level}: {Fraction(n, 4099)}" for level, n in LEVELS.items())
+    total = sum(LEVELS.values())
+    shares = ", ".join(f"{level}: {n}/{total}" for level, n in LEVELS.items())
+    races = fill(", ".join(CENRACE), 96, initial_indent="    ", subsequent_indent="    ")
     lines = []
-    for level, queries in strategy().items():
+    for level, queries in _written_strategy().items():
         lines.append(f"  {level}:")
         lines += [f"    {query}: {share}" for query, share in queries.items()]
     return f"""\
@@ -69,10 +80,13 @@ hierarchy:
   prefixes: {{state: 2, county: 5, tract: 11, block_group: 12, block: 15}}
   root: {{us: US}}
 schema:                              # 8 x 2 x 2 x 63 = 2,016 cells
-  hhgq: [{", ".join(HHGQ)}]
+  hhgq:
+    [{", ".join(HHGQ)}]
   votingage: {{ordered: [minor, adult]}}
   hispanic: [not hispanic, hispanic]
-  cenrace: [{", ".join(CENRACE)}]
+  cenrace: [
+{races}
+  ]
 recodes:
   hhinstlevels:
     of: hhgq
@@ -86,7 +100,8 @@ privacy:
   max_contribution: 1
   mechanism: discrete_gaussian
   budget: {{rho: {RHO}}}
-  shares: {{{shares}}}
+  shares:
+    {{{shares}}}
 strategy:
 {chr(10).join(lines)}
 unprotected:
@@ -115,7 +130,13 @@ ledger: {{limit: {{rho: 6}}}}
 
 
 def write_histogram_demo(folder: Path, n_blocks: int = N_BLOCKS) -> None:
-    """Write blocks and facilities (public), people (confidential) and spec.yaml."""
+    """Write the data and spec.yaml."""
+    write_histogram_data(folder, n_blocks)
+    write_text(folder / "spec.yaml", spec_text())
+
+
+def write_histogram_data(folder: Path, n_blocks: int = N_BLOCKS) -> int:
+    """Write blocks and facilities (public) and people (confidential); return how many."""
     rng = np.random.default_rng(2020)
     codes = np.array(block_codes(rng, n_blocks))
     people = made_up_people(rng, codes)
@@ -134,7 +155,7 @@ def write_histogram_demo(folder: Path, n_blocks: int = N_BLOCKS) -> None:
         pq.write_table(pa.table(table), folder / "data" / "facilities.parquet")
     except OSError as error:
         raise RunFolderError(f"{folder} could not be written ({error.strerror}).") from None
-    write_text(folder / "spec.yaml", spec_text())
+    return people["block"].size
 
 
 ATTRIBUTES = {

@@ -34,6 +34,7 @@ from trellis.release.size_tables import size_guide, write_statistics
 from trellis.release.tables import write_tables
 from trellis.storage.atomic import new_folder, remove_partials, write_json
 from trellis.storage.estimates import read_estimates, write_estimates
+from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
 from trellis.workflow.progress import Progress
@@ -65,6 +66,23 @@ class Release:
         if self.plan.histogram is not None:
             return read_table(self._tables / level / f"{self._query(level, query)}.parquet")
         return read_table(self._tables / f"{level}.parquet")
+
+    def measurement(self, level: str, query: str) -> pa.Table:
+        """What was measured: geocode, cells, value, variance. For releases of histograms."""
+        self._require(level)
+        if self.plan.histogram is None:
+            raise RunFolderError("Only a release of histograms has measurements by query.")
+        planned = self.plan.query(level, parse_query(self.plan.schema, query).name)
+        if planned is None:
+            there = ", ".join(q.query for q in self.plan.queries if q.level == level)
+            raise RunFolderError(f"Of level {level!r} were measured: {there or 'nothing'}.")
+        return load_measurement(self.path / "measurements", planned)
+
+    def microdata(self) -> pa.Table:
+        """One row per record, made from the published counts."""
+        if self.plan.histogram is None or not self.plan.histogram.microdata:
+            raise RunFolderError("This release has no microdata: output.microdata asks for them.")
+        return read_table(self._tables / "microdata.parquet")
 
     def _query(self, level: str, query: str | None) -> str:
         assert self.plan.histogram is not None
