@@ -1,4 +1,4 @@
-"""The data set of measurements: complete, tidy, readable in runs, and drawn with the right noise."""
+"""The data set of measurements: complete, tidy, readable in runs, with the right noise."""
 
 import numpy as np
 import pyarrow.dataset as ds
