@@ -18,6 +18,10 @@ class StructureError(TrellisError):
     """A hierarchy, schema or set of arrays is not well formed."""
 
 
+class Infeasible(TrellisError):
+    """Constraints that no table of whole numbers can keep."""
+
+
 class InputError(TrellisError):
     """A source cannot be read, or does not fit the spec and the hierarchy."""
 

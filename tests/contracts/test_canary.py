@@ -234,11 +234,11 @@ def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypat
     from trellis.errors import InputError
     from trellis.ingest import counts
 
-    def quoting(reader, column, name):
-        value = reader.query(f"SELECT min({name}) AS v FROM joined")["v"][0]
-        raise InputError(f"Bad value {value}.")
+    def quoting(reader, column, *rest):
+        value = reader.query(f"SELECT min({column}) AS v FROM source")["v"][0]
+        return InputError(f"Bad value {value}.")
 
-    monkeypatch.setattr(counts, "check_column", quoting)
+    monkeypatch.setattr(counts, "faulty", quoting)
     code, texts = invoke("check", world(tmp_path / "w", [-COUNT, 1, 2]))
     assert code == 2
     assert found(texts)

@@ -7,11 +7,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trellis.errors import InputError, StructureError
 from trellis.ingest.duckdb import as_table
 from trellis.ingest.hierarchies import from_level_columns, from_parent_child, from_prefixes
 from trellis.ingest.parent_child import paths_from_parents
+from trellis.model import Hierarchy
 
 COLUMNS = {
     "nation": ["r", "r", "r", "r"],
@@ -319,3 +322,38 @@ def test_levels_must_fit_the_depth_of_the_tree():
         from_parent_child(table, "child", "parent", ["nation", "state"])
     with pytest.raises(StructureError, match="'block' has no areas of its own"):
         from_parent_child(table, "child", "parent", ["nation", "state", "town", "block"])
+
+
+# -- the quick way through the engine against the plain one ----------------------------------------
+
+codes = st.text("ab0 é上\U0001f600", min_size=1, max_size=3)
+ragged = st.lists(st.lists(codes, min_size=0, max_size=3), min_size=1, max_size=12)
+
+
+def outcome(build):
+    try:
+        tree = build()
+    except StructureError as error:
+        return str(error)
+    parts = (tree.node_codes, tree.child_start, tree.passes_through)
+    return [[array.tolist() for array in part] for part in parts]
+
+
+@given(ragged)
+def test_columns_give_the_tree_or_the_error_that_paths_give(rows):
+    paths = [("r", *row) for row in rows]
+    depth = max(map(len, paths))
+    names = [f"l{i}" for i in range(depth)]
+    columns = {name: [p[i] if i < len(p) else None for p in paths] for i, name in enumerate(names)}
+    table = pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
+    quick = outcome(lambda: from_level_columns(table, names))
+    assert quick == outcome(lambda: Hierarchy.from_paths(paths, names))
+
+
+@given(st.lists(st.text("ab0é上\U0001f600", min_size=4, max_size=4), min_size=1, max_size=30))
+def test_prefixes_give_the_tree_or_the_error_that_paths_give(listed):
+    paths = [("r", code[:1], code[:3], code) for code in listed]
+    table = pa.table({"code": listed})
+    prefixes = {"x": 1, "y": 3, "z": 4}
+    quick = outcome(lambda: from_prefixes(table, "code", prefixes, root=("top", "r")))
+    assert quick == outcome(lambda: Hierarchy.from_paths(paths, ["top", "x", "y", "z"]))

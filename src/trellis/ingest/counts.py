@@ -7,15 +7,27 @@ at fault: all of that is confidential.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
-from trellis.ingest.rows import JOINED, MOST, any_row, check_column, check_type, join_leaves
+from trellis.ingest.rows import (
+    JOINED,
+    MOST,
+    check_type,
+    faulty,
+    number_faults,
+    unknown_area,
+    view_leaves,
+)
 from trellis.model.hierarchy import Hierarchy
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 Form = Mapping[str, int]
 """A cell as columns with the factor +1 or -1; empty: each row counts one."""
@@ -28,33 +40,47 @@ def tabulate(
     cells: Mapping[str, Form],
     width: int | None = None,
 ) -> TrueCounts:
-    """Add up every cell for every leaf; a leaf without rows counts zero."""
+    """Add up every cell for every leaf; a leaf without rows counts zero.
+
+    One pass over the source adds up and finds what is wrong with it.
+    """
     with open_source(source, confidential=True) as reader:
         columns = sorted({column for form in cells.values() for column in form})
         names = {column: f"count_{i}" for i, column in enumerate(columns)}
         for column in columns:
             check_type(reader, column)
-        join_leaves(reader, hierarchy, reader.code(area, width), names)
-        for column, name in names.items():
-            check_column(reader, column, name)
-        values = {column: f"TRY_CAST({name} AS HUGEINT)" for column, name in names.items()}
-        _check_cells_positive(reader, cells, values)
-        sums = [
-            f"sum({_expression(form, values)}) AS cell_{i}" for i, form in enumerate(cells.values())
+        view_leaves(reader, hierarchy, reader.code(area, width), names)
+        values = {c: f"CAST(TRY_CAST({n} AS BIGINT) AS HUGEINT)" for c, n in names.items()}
+        forms = [_expression(form, values) for form in cells.values()]
+        found = [(error, sql) for c, n in names.items() for error, sql in _faults(reader, c, n)]
+        found += [
+            (_negative_cell(reader, name), f"{form} < 0")
+            for name, form in zip(cells, forms, strict=True)
+            if -1 in cells[name].values()
         ]
-        table = reader.query(f"SELECT leaf, {', '.join(sums)} FROM {JOINED} GROUP BY leaf")
+        selected = [
+            *(f"TRY_CAST(sum({form}) AS BIGINT) AS cell_{i}" for i, form in enumerate(forms)),
+            *(f"bool_or({sql}) AS fault_{i}" for i, (_, sql) in enumerate(found)),
+        ]
+        table = reader.query(f"SELECT leaf, {', '.join(selected)} FROM {JOINED} GROUP BY leaf")
+    if table["leaf"].null_count:
+        raise unknown_area(reader)
+    for i, (error, _) in enumerate(found):
+        if pc.any(table[f"fault_{i}"]).as_py():
+            raise error
     return _dense(table, hierarchy.size(hierarchy.leaf_level), len(cells), reader.name)
 
 
-def _check_cells_positive(
-    reader: Reader, cells: Mapping[str, Form], values: Mapping[str, str]
-) -> None:
-    for name, form in cells.items():
-        if -1 in form.values() and any_row(reader, f"{_expression(form, values)} < 0"):
-            raise InputError(
-                f"Cell {name!r} is negative in some rows of {reader.name}: "
-                "what is subtracted must be a part of what is added."
-            )
+def _faults(reader: Reader, column: str, name: str) -> list[tuple[InputError, str]]:
+    faults = number_faults(reader, column, name)
+    return [(faulty(reader, column, words), sql) for words, sql in faults.items()]
+
+
+def _negative_cell(reader: Reader, name: str) -> InputError:
+    return InputError(
+        f"Cell {name!r} is negative in some rows of {reader.name}: "
+        "what is subtracted must be a part of what is added."
+    )
 
 
 def _expression(form: Form, values: Mapping[str, str]) -> str:
@@ -67,10 +93,10 @@ def _dense(table: pa.Table, n_leaves: int, n_cells: int, name: str) -> TrueCount
     counts = np.zeros((n_leaves, n_cells), dtype=np.int64)
     leaf = table["leaf"].to_numpy()
     for cell in range(n_cells):
-        sums = table[f"cell_{cell}"].to_numpy().astype(np.float64)
-        if sums.size and sums.max() > MOST:
+        sums = table[f"cell_{cell}"]
+        if sums.null_count or (len(sums) and pc.max(sums).as_py() > MOST):
             raise InputError(f"{name} holds impossibly large counts.")
-        counts[leaf, cell] = sums.astype(np.int64)
+        counts[leaf, cell] = sums.to_numpy()
     if float(counts.sum(dtype=np.float64)) > MOST:
         raise InputError(f"{name} holds impossibly large counts.")
     return TrueCounts(counts)

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source, quoted
-from trellis.ingest.rows import JOINED, any_row, check_column, check_type, join_leaves
+from trellis.ingest.rows import (
+    JOINED,
+    any_row,
+    check_column,
+    check_type,
+    join_leaves,
+    leaf_table,
+)
 from trellis.model.hierarchy import Hierarchy
 
 
@@ -105,9 +112,7 @@ def _join_units(
     selected, joins = [f"{reader.code(columns.group)} AS unit"], "LEFT JOIN units u USING (unit)"
     place = "u.leaf"
     if columns.area is not None:
-        codes = hierarchy.codes(hierarchy.leaf_level)
-        leaves = pa.table({"code": codes.astype(object), "leaf": np.arange(codes.size)})
-        reader.register("leaves", leaves)
+        reader.register("leaves", leaf_table(hierarchy))
         selected.append(f"{reader.code(columns.area, columns.width)} AS code")
         joins += " LEFT JOIN leaves l USING (code)"
         place += ", l.leaf AS stated"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
+from numpy.typing import NDArray
 
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Reader, Source, open_source
+from trellis.ingest.duckdb import Source, open_source
 from trellis.ingest.parent_child import paths_from_parents
 from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.storage.codes import codes_from_arrow
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 Root = tuple[str, str]
 """Level and code of a node that is put above all others."""
@@ -24,9 +30,12 @@ def from_level_columns(
     confidential: bool = False,
 ) -> Hierarchy:
     """One column of codes per level, root first; empty where a leaf has ended."""
+    names = [f"level_{i}" for i in range(len(columns))]
     with open_source(source, confidential=confidential) as reader:
-        codes = [f"coalesce({reader.code(column)}, '')" for column in columns]
-        return _build(list(columns), _sorted_columns(reader, codes), root)
+        codes = (f"coalesce({reader.code(column)}, '')" for column in columns)
+        selected = ", ".join(f"{code} AS {name}" for code, name in zip(codes, names, strict=True))
+        table = reader.query(f"SELECT {selected} FROM {reader.rows} ORDER BY {', '.join(names)}")
+    return _build(columns, table, lambda rows, level: rows[names[level]], root)
 
 
 def from_prefixes(
@@ -39,21 +48,29 @@ def from_prefixes(
     confidential: bool = False,
 ) -> Hierarchy:
     """Levels are prefixes of one code, such as 2, 5 and 11 characters of a geocode."""
-    length = list(prefixes.values())[-1]
+    lengths = list(prefixes.values())
     with open_source(source, confidential=confidential) as reader:
         code = reader.code(column, width)
-        odd = reader.query(
-            f"SELECT code FROM (SELECT {code} AS code FROM {reader.rows}) "
-            f"WHERE code IS NULL OR length(code) <> {length} LIMIT 1"
+        table = reader.query(f"SELECT {code} AS code FROM {reader.rows} ORDER BY code")
+    _check_lengths(table["code"], lengths[-1], f"column {column!r} of {reader.name}")
+
+    def prefix(rows: pa.Table, level: int) -> pa.ChunkedArray:
+        if lengths[level] == lengths[-1]:
+            return rows["code"]
+        return pc.utf8_slice_codeunits(rows["code"], 0, lengths[level])
+
+    return _build(list(prefixes), table, prefix, root)
+
+
+def _check_lengths(codes: pa.ChunkedArray, length: int, where: str) -> None:
+    odd = pc.fill_null(pc.not_equal(pc.utf8_length(codes), length), True)
+    if (first := pc.index(odd, True).as_py()) >= 0:
+        value = codes[first].as_py()
+        shown = "An empty code" if value is None else f"Code {value[:80]!r}"
+        raise InputError(
+            f"{shown} in {where} does not have the {length} characters of the last prefix. "
+            "Correct it, or declare code.width to zero-pad."
         )
-        for value in odd["code"].to_pylist():
-            shown = "An empty code" if value is None else f"Code {value[:80]!r}"
-            raise InputError(
-                f"{shown} in column {column!r} of {reader.name} does not have the {length} "
-                "characters of the last prefix. Correct it, or declare code.width to zero-pad."
-            )
-        columns = _sorted_columns(reader, [f"left({code}, {n})" for n in prefixes.values()])
-        return _build(list(prefixes), columns, root)
 
 
 def from_parent_child(
@@ -80,20 +97,28 @@ def from_parent_child(
     return Hierarchy.from_paths(paths, levels)
 
 
-def _sorted_columns(reader: Reader, codes: Sequence[str]) -> list[Codes]:
-    """The columns of codes, rows in order; a column is handed on as soon as it is converted."""
-    names = [f"level_{i}" for i in range(len(codes))]
-    selected = ", ".join(f"{code} AS {name}" for code, name in zip(codes, names, strict=True))
-    table = reader.query(f"SELECT {selected} FROM {reader.rows} ORDER BY {', '.join(names)}")
-    return [_to_codes(table[name]) for name in names]
-
-
-def _to_codes(column: pa.ChunkedArray) -> Codes:
-    return np.asarray(column.to_numpy(), dtype=object).astype(CODE)
-
-
-def _build(levels: list[str], columns: list[Codes], root: Root | None) -> Hierarchy:
+def _build(
+    levels: Sequence[str],
+    rows: pa.Table,
+    column: Callable[[pa.Table, int], pa.ChunkedArray],
+    root: Root | None,
+) -> Hierarchy:
+    """A tree from sorted rows; `column` gives the codes of a level for some of them."""
+    changes, ended = [], []
+    for level in range(len(levels)):
+        codes = column(rows, level)
+        changes.append(pc.not_equal(codes[1:], codes[:-1]).to_numpy())
+        ended.append(pc.equal(codes, "").to_numpy())
+    above = 0 if root is None else 1
     if root is not None:
-        top = np.full(columns[0].size, root[1], dtype=CODE)
-        levels, columns = [root[0], *levels], [top, *columns]
-    return Hierarchy.from_columns(levels, columns)
+        levels = [root[0], *levels]
+        none = np.zeros(len(rows), dtype=bool)
+        changes, ended = [none[1:], *changes], [none, *ended]
+
+    def codes_at(level: int, chosen: NDArray[np.intp]) -> Codes:
+        if root is not None and level == 0:
+            return np.full(chosen.size, root[1], dtype=CODE)
+        part = rows if chosen.size == len(rows) else rows.take(pa.array(chosen))
+        return codes_from_arrow(column(part, level - above))
+
+    return Hierarchy.from_sorted_rows(levels, changes, ended, codes_at)

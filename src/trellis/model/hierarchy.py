@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
@@ -18,8 +18,10 @@ CODE = np.dtypes.StringDType()
 Codes = NDArray[Any]
 """One `CODE` per node; the type checker does not know NumPy's string type."""
 
+Marks = NDArray[np.bool_]
 
-@dataclass(frozen=True, slots=True, eq=False)  # eq=False: arrays have no truth value
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # arrays have no truth value
 class Hierarchy:
     """Levels of nodes, root first.
 
@@ -106,30 +108,59 @@ class Hierarchy:
     def from_columns(cls, level_names: Sequence[str], columns: Sequence[Codes]) -> Self:
         """Build from one array of codes per level, one entry per leaf; "" where a leaf has ended.
 
-        Sorting is skipped when the rows arrive in order, so a reader may sort outside.
+        Sorting is skipped when the rows arrive in order.
         """
-        if not columns or not columns[0].size:
-            raise StructureError("The hierarchy is empty: give at least one leaf.")
-        if len(level_names) != len(columns) or len({column.shape for column in columns}) > 1:
+        if len({column.shape for column in columns}) > 1:
             raise StructureError("Give one column for each level name, all of one length.")
-        ended = _ended_marks(level_names, columns)
-        columns = _fill_down(columns, ended)
-        if (order := _row_order(columns)) is not None:
+        if columns and columns[0].size and (order := _row_order(columns)) is not None:
             columns = [column[order] for column in columns]
-            ended = [marks[order] for marks in ended]
-        _check_rows(level_names, columns, ended)
+        return cls.from_sorted_rows(
+            level_names,
+            [column[1:] != column[:-1] for column in columns],
+            [column == "" for column in columns],
+            lambda level, rows: columns[level][rows],
+        )
+
+    @classmethod
+    def from_sorted_rows(
+        cls,
+        level_names: Sequence[str],
+        changes: Sequence[Marks],
+        ended: Sequence[Marks],
+        codes_at: Callable[[int, NDArray[np.intp]], Codes],
+    ) -> Self:
+        """Build from rows, one per leaf, that stand in the order of their codes, root first.
+
+        Per level, `changes` marks each row but the first whose code differs from that of the row
+        before it, and `ended` the rows that have none since their leaf has ended above. Codes are
+        asked for only where a node begins, so text of every row and level is never held at once.
+        """
+        if not ended or not ended[0].size:
+            raise StructureError("The hierarchy is empty: give at least one leaf.")
+        if not len(level_names) == len(changes) == len(ended):
+            raise StructureError("Give one column for each level name, all of one length.")
+
+        def code_at(level: int, marks: Marks) -> str:
+            return str(codes_at(level, np.array([np.argmax(marks)]))[0])
+
+        _check_ended(level_names, ended, code_at)
+        _check_rows(level_names, changes, ended, code_at)
 
         starts, codes, passing = [], [], []
-        is_first = np.zeros(columns[0].size, dtype=bool)  # first row of a node of this level
+        is_first = np.zeros(ended[0].size, dtype=bool)  # first row of a node of this level
         is_first[0] = True
-        firsts = np.empty(0, dtype=np.int64)
-        for level, column in enumerate(columns):
-            is_first[1:] |= column[1:] != column[:-1]
-            parents, firsts = firsts, np.flatnonzero(is_first)
+        firsts = np.empty(0, dtype=np.intp)
+        for level, changed in enumerate(changes):
+            is_first[1:] |= changed
+            above, firsts = firsts, np.flatnonzero(is_first)
+            here, gone = codes_at(level, firsts), ended[level][firsts]
             if level:
-                starts.append(np.append(np.searchsorted(firsts, parents), firsts.size))
-            codes.append(column[firsts])
-            passing.append(ended[level][firsts])
+                starts.append(np.append(np.searchsorted(firsts, above), firsts.size))
+            if gone.any():  # carry the last code of a leaf that ends early down
+                parents = np.searchsorted(above, firsts[gone], side="right") - 1
+                here[gone] = codes[-1][parents]
+            codes.append(here)
+            passing.append(gone)
         if codes[0].size != 1:
             raise StructureError(
                 f"The hierarchy has {codes[0].size} roots on level {level_names[0]!r}, among them "
@@ -209,28 +240,19 @@ def _first_repeated(codes: Codes) -> str | None:
     return str(ordered[repeated[0]]) if repeated.size else None
 
 
-def _ended_marks(names: Sequence[str], columns: Sequence[Codes]) -> list[NDArray[np.bool_]]:
-    """Per level, which rows have ended above it; a code below a gap is an error."""
-    marks = [column == "" for column in columns]
-    if marks[0].any():
+def _check_ended(
+    names: Sequence[str], ended: Sequence[Marks], code_at: Callable[[int, Marks], str]
+) -> None:
+    """A code below a gap is an error."""
+    if ended[0].any():
         raise StructureError(f"A row has no code on the first level, {names[0]!r}.")
-    for level in range(1, len(columns)):
-        gap = marks[level - 1] & ~marks[level]
+    for level in range(1, len(ended)):
+        gap = ended[level - 1] & ~ended[level]
         if gap.any():
-            code = str(columns[level][np.argmax(gap)])
             raise StructureError(
-                f"Area {code!r} of level {names[level]!r} has no code on level "
+                f"Area {code_at(level, gap)!r} of level {names[level]!r} has no code on level "
                 f"{names[level - 1]!r}. Give the missing area a code of its own."
             )
-    return marks
-
-
-def _fill_down(columns: Sequence[Codes], ended: Sequence[NDArray[np.bool_]]) -> list[Codes]:
-    """Carry the last code of a leaf that ends early down to the last level."""
-    filled = [columns[0]]
-    for column, gone in zip(columns[1:], ended[1:], strict=True):
-        filled.append(np.where(gone, filled[-1], column) if gone.any() else column)
-    return filled
 
 
 def _row_order(columns: Sequence[Codes]) -> NDArray[np.intp] | None:
@@ -249,20 +271,22 @@ def _row_order(columns: Sequence[Codes]) -> NDArray[np.intp] | None:
 
 
 def _check_rows(
-    names: Sequence[str], columns: Sequence[Codes], ended: Sequence[NDArray[np.bool_]]
+    names: Sequence[str],
+    changes: Sequence[Marks],
+    ended: Sequence[Marks],
+    code_at: Callable[[int, Marks], str],
 ) -> None:
     """Rows are sorted: leaves occur once, and an area that ends early has nothing below it."""
-    equal = np.ones(columns[0].size - 1, dtype=bool)
-    for level, column in enumerate(columns):
-        if level:
+    equal = np.ones(ended[0].size - 1, dtype=bool)
+    for level, changed in enumerate(changes):
+        if ended[level].any():
             clash = equal & (ended[level][1:] | ended[level][:-1])
             if clash.any():
-                code = str(columns[level - 1][np.argmax(clash)])
                 raise StructureError(
-                    f"Area {code!r} of level {names[level - 1]!r} occurs twice: as a leaf and "
-                    "again, or with areas below it. Drop the repeated row."
+                    f"Area {code_at(level - 1, clash)!r} of level {names[level - 1]!r} occurs "
+                    "twice: as a leaf and again, or with areas below it. Drop the repeated row."
                 )
-        equal &= column[1:] == column[:-1]
+        equal &= ~changed
     if equal.any():
-        code = str(columns[-1][np.argmax(equal)])
+        code = code_at(len(names) - 1, equal)
         raise StructureError(f"Leaf {code!r} occurs twice in the hierarchy. Drop one row.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.attacker import PRIOR, strongest_attacks
-from trellis.privacy.guarantee import round_up
+from trellis.privacy.guarantee import Guarantee, round_up
 from trellis.privacy.neighbours import Neighbours
 
 USUAL_DELTA = "1e-10"
@@ -40,7 +42,12 @@ def _assumption(plan: Plan) -> str:
 
 def attacks_in_words(plan: Plan) -> list[str]:
     """What an attacker can learn who knows every other record."""
-    return [attack.in_words(PRIOR) for attack in strongest_attacks(plan.privacy.accountant)]
+    return list(_attacks_in_words(plan.privacy))
+
+
+@lru_cache(maxsize=16)  # every document of a release says it, and finding it takes a while
+def _attacks_in_words(guarantee: Guarantee) -> tuple[str, ...]:
+    return tuple(attack.in_words(PRIOR) for attack in strongest_attacks(guarantee.accountant))
 
 
 def unprotected_in_words(plan: Plan) -> list[str]:

@@ -25,7 +25,8 @@ from trellis.model.estimates import Estimates, Floats
 from trellis.model.plan import Plan
 from trellis.privacy.group_size_changes import SizeQuery
 from trellis.release.intervals import interval, interval_factor
-from trellis.storage.parquet import codes_to_arrow, repeated
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import repeated
 
 QUANTILES = {
     "quantile_10": (1, 10),
@@ -74,9 +75,7 @@ def statistics_table(
     value, lower, upper = ends.transpose(1, 2, 0).reshape(3, -1)
     return pa.table(
         {
-            "geocode": codes_to_arrow(hierarchy.codes(level)).take(
-                pa.array(np.repeat(shown, len(NAMES)))
-            ),
+            "geocode": level_codes(hierarchy, level).take(pa.array(np.repeat(shown, len(NAMES)))),
             "level": repeated(plan.levels[level], n_rows, pa.string()),
             "statistic": pa.DictionaryArray.from_arrays(names, pa.array(NAMES, pa.string())),
             "value": pa.array(value, from_pandas=True),

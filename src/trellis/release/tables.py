@@ -12,7 +12,8 @@ from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.release.intervals import interval, interval_factor
 from trellis.storage.cells import cell_columns
-from trellis.storage.parquet import codes_to_arrow, repeated, write_table
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import repeated, write_table
 
 MOST_CSV_ROWS = 1_000_000
 """Larger tables are written as CSV only on request."""
@@ -24,7 +25,7 @@ def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
     shown = np.flatnonzero(~hierarchy.passes_through[level])
     counts = estimates.counts[level][shown]
     size, n_cells = counts.size, plan.schema.n_cells
-    codes = codes_to_arrow(hierarchy.codes(level)).take(pa.array(np.repeat(shown, n_cells)))
+    codes = level_codes(hierarchy, level).take(pa.array(np.repeat(shown, n_cells)))
     columns = {"geocode": codes, "level": repeated(name, size, pa.string())}
     columns |= cell_columns(plan.schema, shown.size)
     columns["count"] = pa.array(counts.ravel())

@@ -11,13 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.storage.parquet import (
-    codes_from_arrow,
-    codes_to_arrow,
-    read_table,
-    refusing_damage,
-    write_table,
-)
+from trellis.storage.codes import codes_from_arrow, keep_level_codes, level_codes
+from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 _LEVELS = b"trellis.levels"
 
@@ -41,10 +36,11 @@ def _from_table(table: pa.Table) -> Hierarchy:
     bounds = np.searchsorted(level, np.arange(len(names) + 1))
     if bounds[-1] != level.size:
         raise ValueError("there are nodes on a level without a name")
-    codes, starts, passing = [], [], []
+    texts, codes, starts, passing = [], [], [], []
     for index, (begin, end) in enumerate(pairwise(bounds)):
         part = table.slice(begin, end - begin)
-        codes.append(codes_from_arrow(part["code"]))
+        texts.append(part["code"].combine_chunks())
+        codes.append(codes_from_arrow(texts[-1]))
         passing.append(part["passes_through"].to_numpy().astype(np.bool_))
         if index:
             parents = part["parent"].to_numpy()
@@ -52,14 +48,16 @@ def _from_table(table: pa.Table) -> Hierarchy:
                 raise ValueError("siblings do not stand together")
             n_parents = codes[index - 1].size
             starts.append(np.searchsorted(parents, np.arange(n_parents + 1)).astype(np.int64))
-    return Hierarchy(names, tuple(codes), tuple(starts), tuple(passing))
+    hierarchy = Hierarchy(names, tuple(codes), tuple(starts), tuple(passing))
+    keep_level_codes(hierarchy, texts)
+    return hierarchy
 
 
 def hierarchy_digest(hierarchy: Hierarchy) -> str:
     """SHA-256 of the whole tree, independent of how it is stored."""
     digest = sha256(json.dumps(hierarchy.level_names).encode())
     for level in range(hierarchy.n_levels):
-        codes = codes_to_arrow(hierarchy.codes(level))
+        codes = level_codes(hierarchy, level)
         for buffer in codes.buffers()[1:]:
             digest.update(buffer if buffer is not None else b"")
         if level < hierarchy.leaf_level:
@@ -74,7 +72,7 @@ def _level_table(hierarchy: Hierarchy, level: int) -> pa.Table:
     return pa.table(
         {
             "level": np.full(size, level, dtype=np.int16),
-            "code": codes_to_arrow(hierarchy.codes(level)),
+            "code": level_codes(hierarchy, level),
             "parent": parents,
             "passes_through": hierarchy.passes_through[level],
         }

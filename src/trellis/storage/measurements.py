@@ -18,13 +18,8 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
 from trellis.storage.cells import cell_columns
-from trellis.storage.parquet import (
-    codes_to_arrow,
-    read_table,
-    refusing_damage,
-    repeated,
-    write_table,
-)
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table
 
 
 def measurement_file(folder: Path, query: PlannedQuery) -> Path:
@@ -34,7 +29,7 @@ def measurement_file(folder: Path, query: PlannedQuery) -> Path:
 def write_measurements(folder: Path, measurements: Measurements) -> None:
     hierarchy, schema = measurements.hierarchy, measurements.plan.schema
     for query, values in zip(measurements.plan.queries, measurements.values, strict=True):
-        codes = codes_to_arrow(hierarchy.codes(query.level))
+        codes = level_codes(hierarchy, query.level)
         n_areas, width = values.shape
         columns = {"geocode": codes.take(pa.array(np.repeat(np.arange(n_areas), width)))}
         if query.query != TOTAL:

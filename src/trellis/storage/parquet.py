@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trellis.errors import RunFolderError, StructureError
-from trellis.model.hierarchy import CODE, Codes
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -38,16 +36,6 @@ def refusing_damage(path: Path) -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, pa.ArrowException, StructureError):
         raise RunFolderError(f"{path} is damaged: it does not hold what it should.") from None
-
-
-def codes_to_arrow(codes: Codes) -> pa.Array:
-    return pa.array(codes.astype(object), type=pa.string())
-
-
-def codes_from_arrow(column: pa.ChunkedArray) -> Codes:
-    if column.null_count:
-        raise ValueError("a code is missing")  # as text it would become None
-    return np.asarray(column.to_numpy(), dtype=object).astype(CODE)
 
 
 def repeated(value: Any, size: int, type_: pa.DataType) -> pa.Array:

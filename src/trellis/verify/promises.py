@@ -113,10 +113,10 @@ def measurements(run: RunFiles) -> Iterator[str]:
             continue
         table = run.table(name)
         cells = run.cells_of(q["query"])
-        codes = levels[q["level"]].codes
-        if table["geocode"].to_pylist() != [code for code in codes for _ in cells]:
+        level = levels[q["level"]]
+        if not level.lists(table["geocode"], np.arange(len(level)), len(cells)):
             yield f"{name} does not list the areas of its level in order"
-        if q["query"] != "total" and not _names_cells(run, table, cells, len(codes)):
+        if q["query"] != "total" and not run.names_cells(table, cells, len(level)):
             yield f"{name} does not name the cells in order"
         if table.schema.field("value").type != pa.int64() or table["value"].null_count:
             yield f"{name} holds values that are not whole numbers"
@@ -127,15 +127,6 @@ def measurements(run: RunFiles) -> Iterator[str]:
             q["noise"]["variance"], variance, rel_tol=1e-9
         ):
             yield f"plan.json states another variance than the noise of {q['level']} has"
-
-
-def _names_cells(
-    run: RunFiles, table: pa.Table, cells: list[tuple[str, ...]], n_areas: int
-) -> bool:
-    for axis, name in enumerate(run.plan["schema"]):
-        if table[name].to_pylist() != [cell[axis] for cell in cells] * n_areas:
-            return False
-    return True
 
 
 def _moves(plan: dict[str, Any], query: dict[str, Any]) -> dict[int, int]:

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import yaml
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 
 class Unreadable(Exception):
@@ -24,13 +27,25 @@ class Level:
     """The nodes of one level: codes, parents on the level above, and which are only padding."""
 
     name: str
-    codes: list[str]
+    geocodes: pa.Array
     parent: np.ndarray
     padding: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.geocodes)
+
+    @property
+    def codes(self) -> list[str]:
+        return self.geocodes.to_pylist()
 
     @property
     def shown(self) -> np.ndarray:
         return np.flatnonzero(~self.padding)
+
+    def lists(self, column: pa.ChunkedArray, nodes: np.ndarray, times: int) -> bool:
+        """Whether a column holds the codes of these nodes in order, each so many times."""
+        expected = self.geocodes.take(pa.array(np.repeat(nodes, times)))
+        return column.combine_chunks().equals(expected)
 
 
 class RunFiles:
@@ -75,7 +90,7 @@ class RunFiles:
             found.append(
                 Level(
                     level["level"],
-                    part["code"].to_pylist(),
+                    part["code"].combine_chunks(),
                     part["parent"].to_numpy(),
                     part["passes_through"].to_numpy(zero_copy_only=False),
                 )
@@ -116,18 +131,30 @@ class RunFiles:
         """Whether the method promises whole, non-negative counts."""
         return self.plan["method"] != "gls"
 
-    def table(self, name: str) -> pa.Table:
+    def names_cells(self, table: pa.Table, cells: list[tuple[str, ...]], n_areas: int) -> bool:
+        """Whether the columns of attributes name these cells in order, for each area."""
+        for axis, (name, categories) in enumerate(self.plan["schema"].items()):
+            places = {category: place for place, category in enumerate(categories)}
+            found = pc.index_in(table[name].cast(pa.string()), pa.array(categories, pa.string()))
+            expected = np.tile([places[cell[axis]] for cell in cells], n_areas)
+            if found.null_count or not np.array_equal(found.to_numpy(), expected):
+                return False
+        return True
+
+    def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """A Parquet file, or some of its columns in the order asked for."""
         try:
-            return pq.ParquetFile(self.path / name).read()
+            with pq.ParquetFile(self.path / name) as file:
+                return file.read(columns)
         except (OSError, pa.ArrowException):
             raise Unreadable(f"{name} is missing or damaged") from None
 
-    def released(self, level: str) -> pa.Table:
-        return self.table(f"release/{level}.parquet")
+    def released(self, level: str, *columns: str) -> pa.Table:
+        return self.table(f"release/{level}.parquet", list(columns) or None)
 
     def counts(self, level: Level) -> np.ndarray:
         """Published counts, shown areas x cells; fails when the table has another size."""
-        values = self.released(level.name)["count"].to_numpy()
+        values = self.released(level.name, "count")["count"].to_numpy()
         if values.size != level.shown.size * len(self.cells):
             raise Unreadable(f"release/{level.name}.parquet has a wrong number of rows")
         return values.reshape(-1, len(self.cells))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv as pa_csv
 
 from trellis.verify.histogram_files import tables as published
 from trellis.verify.run_files import Level, RunFiles
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 _TOLERANCE = 1e-6
 """For real-valued methods only; whole numbers must agree exactly."""
@@ -19,13 +23,13 @@ def hierarchy(run: RunFiles) -> Iterator[str]:
     """The tree is the planned one: sizes, unique codes, parents in range, no area left out."""
     above = 1
     for index, (level, planned) in enumerate(zip(run.levels, run.plan["levels"], strict=True)):
-        if (len(level.codes), level.shown.size) != (planned["nodes"], planned["areas"]):
+        if (len(level), level.shown.size) != (planned["nodes"], planned["areas"]):
             yield f"level {level.name} has another number of areas than planned"
-        if len(set(level.codes)) != len(level.codes):
+        if not _are_unique(level.geocodes):
             yield f"level {level.name} has a code twice"
-        if index and set(level.parent.tolist()) != set(range(above)):
+        if index and not np.array_equal(np.unique(level.parent), np.arange(above)):
             yield f"level {level.name} has areas without a parent, or leaves one without children"
-        above = len(level.codes)
+        above = len(level)
 
 
 def columns(run: RunFiles) -> Iterator[str]:
@@ -36,21 +40,19 @@ def columns(run: RunFiles) -> Iterator[str]:
         if table.column_names != names:
             yield f"{name} has other columns than promised"
             continue
-        codes = [level.codes[i] for i in level.shown for _ in run.cells]
-        if table["geocode"].to_pylist() != codes:
+        if not level.lists(table["geocode"], level.shown, len(run.cells)):
             yield f"{name} does not list the areas of its level in order"
-        if set(table["level"].to_pylist()) != {level.name}:
+        if table["level"].null_count or not pc.all(pc.equal(table["level"], level.name)).as_py():
             yield f"{name} names another level"
-        for axis, attribute in enumerate(run.plan["schema"]):
-            expected = [cell[axis] for cell in run.cells] * level.shown.size
-            if table[attribute].to_pylist() != expected:
-                yield f"{name} does not name the cells in order"
+        if not run.names_cells(table, run.cells, level.shown.size):
+            yield f"{name} does not name the cells in order"
 
 
 def signs(run: RunFiles) -> Iterator[str]:
     """Counts are there, and whole and non-negative where the method promises it."""
     for level in run.levels:
-        column, name = run.released(level.name)["count"], f"release/{level.name}.parquet"
+        name = f"release/{level.name}.parquet"
+        column = run.released(level.name, "count")["count"]
         if column.null_count:
             yield f"{name} has empty counts"
         elif run.is_whole and not pa.types.is_integer(column.type):
@@ -65,7 +67,7 @@ def sums(run: RunFiles) -> Iterator[str]:
         return
     for above, below in zip(run.levels, run.levels[1:], strict=False):
         upper, lower = run.counts(above), run.counts(below)
-        total = np.zeros((len(above.codes), len(run.cells)), dtype=lower.dtype)
+        total = np.zeros((len(above), len(run.cells)), dtype=lower.dtype)
         parents = below.parent[below.shown]
         np.add.at(total, parents, lower)
         # An area whose only child is padding has nothing below it to compare with.
@@ -78,8 +80,9 @@ def sums(run: RunFiles) -> Iterator[str]:
 def intervals(run: RunFiles) -> Iterator[str]:
     """Margins of error are complete or absent, never negative, and contain the counts."""
     for level in run.levels:
-        table, name = run.released(level.name), f"release/{level.name}.parquet"
-        margins = [table[key] for key in ("std_error", "lower", "upper")]
+        name = f"release/{level.name}.parquet"
+        table = run.released(level.name, "count", "std_error", "lower", "upper")
+        margins = table.columns[1:]
         empty = {column.null_count for column in margins}
         if empty == {len(table)} and run.plan["method"] == "topdown":
             continue
@@ -113,13 +116,13 @@ def estimates(run: RunFiles) -> Iterator[str]:
     """The tables publish the estimates."""
     for level in run.levels:
         kept = run.table(f"estimates/level={level.name}.parquet")
-        table = run.released(level.name)
         rows = _rows(run, level)
         for column in kept.column_names:
             if column == "centre":
                 continue
-            if len(kept) != len(level.codes) * len(run.cells) or not np.array_equal(
-                kept[column].to_numpy()[rows], table[column].to_numpy()
+            published = run.released(level.name, column)[column]
+            if len(kept) != len(level) * len(run.cells) or not np.array_equal(
+                kept[column].to_numpy()[rows], published.to_numpy()
             ):
                 yield f"release/{level.name}.parquet differs from the estimates in {column}"
 
@@ -152,13 +155,23 @@ def csv(run: RunFiles) -> Iterator[str]:
                 yield f"{name} differs from the Parquet table in {column}"
 
 
+def _are_unique(codes: pa.Array) -> bool:
+    """Codes that only grow are, and looking at neighbours is quick."""
+    grow = pc.all(pc.greater(codes[1:], codes[:-1])).as_py()
+    return not codes.null_count and (grow or len(pc.unique(codes)) == len(codes))
+
+
 def _same(written: pa.ChunkedArray, column: pa.Array) -> bool:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    text = written.combine_chunks()
     if pa.types.is_string(column.type):
-        return written.to_pylist() == column.to_pylist()
-    numbers = [float(v) if v else None for v in written.to_pylist()]
-    return numbers == [None if v is None else float(v) for v in column.to_pylist()]
+        return text.equals(column)
+    try:
+        numbers = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return numbers.equals(column.cast(pa.float64(), safe=False))
 
 
 def _rows(run: RunFiles, level: Level) -> np.ndarray:

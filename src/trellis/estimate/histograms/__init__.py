@@ -1,0 +1,1 @@
+"""From measured query groups to histograms of whole numbers that add up."""

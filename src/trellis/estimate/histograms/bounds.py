@@ -1,0 +1,137 @@
+"""Constraints of one family in the form that solver and rounding take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import Infeasible
+from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.numerics.histograms.family_solver import Bounds
+from trellis.numerics.histograms.marginals import Stack
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilyBound:
+    """Least and greatest answers of a query: children (or groups of children) x its cells.
+
+    Minus infinity (or 0) and infinity bind nothing; equal bounds fix an answer. `group_of` has one
+    group for each child, -1 for a child in none; answers of a group are added up.
+    """
+
+    query: str
+    lower: FloatArray
+    upper: FloatArray
+    group_of: NDArray[np.int64] | None = None
+
+
+def blocked_cells(
+    prepared: PreparedQueries,
+    given: Sequence[FamilyBound],
+    active: NDArray[np.int64],
+    n_children: int,
+    impossible: NDArray[np.bool_] | None,
+) -> NDArray[np.bool_]:
+    """Cells x children that must hold nothing; empty if there are none.
+
+    An answer that can only be 0 empties all its cells, which costs nothing, where a constraint
+    would have to be approached.
+    """
+    blocked = np.zeros((active.size, n_children), dtype=bool)
+    if impossible is not None:
+        blocked |= np.broadcast_to(impossible, (n_children, impossible.shape[-1]))[:, active].T
+    for bound in given:
+        cell_of = prepared.queries[prepared.index(bound.query)].cell_of[active]
+        if bound.group_of is None:
+            blocked |= (bound.upper <= 0)[:, cell_of].T
+        else:
+            member = bound.group_of >= 0
+            empty = (bound.upper <= 0)[bound.group_of[member]]
+            blocked[:, member] |= empty[:, cell_of].T
+    return blocked if blocked.any() else blocked[:0]
+
+
+def check_cells(
+    blocked: NDArray[np.bool_], active: NDArray[np.int64], labels: Sequence[tuple[str, ...]]
+) -> None:
+    """A cell of the parent must fit somewhere."""
+    if blocked.size and (full := blocked.all(axis=1)).any():
+        cell = " x ".join(labels[active[np.argmax(full)]])
+        raise Infeasible(f"The parent has a count in {cell}, which none of its children may hold.")
+
+
+def stack_bounds(
+    prepared: PreparedQueries,
+    given: Sequence[FamilyBound],
+    stack: Stack,
+    parent: FloatArray,
+    active: NDArray[np.int64],
+) -> Bounds:
+    """The bounds that bind, as constraints on rows of the stack.
+
+    Raises where a query's answer for the parent cannot be shared out at all.
+    """
+    rows, starts, children, lowers, uppers = [], [], [], [], []
+    for bound in given:
+        index = prepared.index(bound.query)
+        query = prepared.queries[index]
+        place = stack.rows(prepared.marginal_of[index])
+        full_row = stack.full_row[place]
+        totals = np.bincount(query.cell_of[active], parent, query.n_cells)
+        lower, upper = np.maximum(bound.lower, 0.0), bound.upper
+        _check_totals(bound, lower, upper, totals, query.name)
+        greatest = np.minimum(upper, totals)
+        binds = (lower > 0) | (upper < totals)
+        binds &= greatest > 0  # the rest is blocked
+        members = _members(bound, len(lower))
+        for k in range(full_row.size):
+            for unit in np.flatnonzero(binds[:, full_row[k]]):
+                if members[unit].size == 0:
+                    continue
+                rows.append(place.start + k)
+                starts.append(members[unit].size)
+                children.append(members[unit])
+                lowers.append(lower[unit, full_row[k]])
+                uppers.append(greatest[unit, full_row[k]])
+    return Bounds(
+        np.array(rows, dtype=np.int64),
+        np.concatenate([[0], np.cumsum(starts)]).astype(np.int64),
+        np.concatenate(children).astype(np.int64) if children else np.zeros(0, dtype=np.int64),
+        np.array(lowers, dtype=np.float64),
+        np.array(uppers, dtype=np.float64),
+    )
+
+
+def _members(bound: FamilyBound, n_units: int) -> list[NDArray[np.int64]]:
+    if bound.group_of is None:
+        return [np.array([child]) for child in range(n_units)]
+    return [np.flatnonzero(bound.group_of == group) for group in range(n_units)]
+
+
+def _check_totals(
+    bound: FamilyBound, lower: FloatArray, upper: FloatArray, totals: FloatArray, name: str
+) -> None:
+    """The children's bounds must leave room for the parent's answer, and not ask for more."""
+    if (crossed := lower > upper).any():
+        child, k = np.argwhere(crossed)[0]
+        raise Infeasible(
+            f"Of {name!r}, cell {k}, child {child} must hold at least {lower[child, k]:g} and at "
+            f"most {upper[child, k]:g}."
+        )
+    covers_all = bound.group_of is None or (bound.group_of >= 0).all()
+    greatest = upper.sum(axis=0) if covers_all else np.full(totals.size, inf)
+    too_many, too_few = lower.sum(axis=0) > totals, greatest < totals
+    for problem, wrong in (("at least", too_many), ("at most", too_few)):
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            need = (lower.sum(axis=0) if problem == "at least" else greatest)[k]
+            raise Infeasible(
+                f"Of {name!r}, cell {k}, the children together must hold {problem} {need:g}, but "
+                f"their parent has {totals[k]:g}."
+            )

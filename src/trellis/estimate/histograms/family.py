@@ -1,0 +1,257 @@
+"""Real-valued children of one parent: weighted least squares that keeps sums, signs and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trellis.errors import Infeasible, StructureError
+from trellis.estimate.histograms.bounds import (
+    FamilyBound,
+    blocked_cells,
+    check_cells,
+    stack_bounds,
+)
+from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.model.queries import parse_query
+from trellis.model.schema import Schema
+from trellis.numerics.histograms.family_solver import (
+    VIOLATED,
+    Quadratic,
+    distance,
+    solve,
+)
+from trellis.numerics.histograms.marginals import Stack, hand_down
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+TOLERANCE = 0.03
+"""Root mean square distance to the optimum, in counts, that large families are solved to."""
+
+FINE_TOLERANCE = 1e-8
+FINE_SIZE = 2000
+"""Families with at most so many variables are solved to the fine tolerance."""
+
+MOST_ITERATIONS = 50_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FamilySolution:
+    """Children x cells; how far they can be from the optimum, and from their constraints.
+
+    `distance` is a certified bound of the root mean square over all children and all cells that
+    the parent has. If no query separates the cells, the optimum is not unique, and the bound is
+    on measured answers. Under constraints it holds for right-hand sides moved by `violation`.
+    """
+
+    children: FloatArray
+    distance: float
+    violation: float
+    iterations: int
+
+
+Tables = Mapping[str, ArrayLike] | Sequence[ArrayLike]
+
+
+def solve_family(
+    schema: Schema,
+    parent: ArrayLike,
+    queries: Sequence[str],
+    values: Tables,
+    variances: Tables,
+    *,
+    bounds: Sequence[FamilyBound] = (),
+    impossible: NDArray[np.bool_] | None = None,
+    tolerance: float | None = None,
+) -> FamilySolution:
+    """The children that fit their noisy answers best and add up to their parent in every cell.
+
+    Minimises the sum over children and queries of (answer - value)^2 / variance over non-negative
+    children that sum to `parent`. `values` and `variances` have one entry for each query, by name
+    or in their order: children x cells of the query. A variance may also be one number, or one for
+    each child; 0 makes an answer exact and infinity ignores it. `impossible` marks cells, or
+    children x cells, that must be empty.
+    """
+    parsed = [parse_query(schema, name) for name in queries]
+    whole = whole_parent(parent, schema.n_cells)
+    tables = _tables(queries, values)
+    n_children = _n_children(tables, queries)
+    z, weight, exact = [], [], []
+    for query, name, table, given in zip(
+        parsed, queries, tables, _tables(queries, variances), strict=True
+    ):
+        shape = (n_children, query.n_cells)
+        value = _shaped(table, shape, f"Values of {name!r}")
+        variance = _variance(given, shape, name)
+        with np.errstate(divide="ignore"):
+            weight.append(np.where(variance > 0, 1 / variance, 0.0))
+        z.append(np.where(variance < inf, value, 0.0))
+        if not np.isfinite(z[-1]).all():
+            raise StructureError(f"Values of {name!r} must be finite where they were measured.")
+        if (variance == 0).any():
+            low = np.where(variance == 0, value, -inf)
+            exact.append(FamilyBound(query.name, low, np.where(variance == 0, value, inf)))
+    bounds = [*exact, *(canonical_bound(schema, bound) for bound in bounds)]
+    known = {query.name for query in parsed}
+    extra = dict.fromkeys(bound.query for bound in bounds if bound.query not in known)
+    prepared = PreparedQueries.of(
+        [*parsed, *(parse_query(schema, name) for name in extra)],
+        schema.n_cells,
+        [bound.query for bound in bounds],
+    )
+    active = np.flatnonzero(whole)
+    size = active.size * n_children
+    if tolerance is None:
+        tolerance = FINE_TOLERANCE if size <= FINE_SIZE else TOLERANCE
+    blocked = blocked_cells(prepared, bounds, active, n_children, impossible)
+    check_cells(blocked, active, schema.cells())
+    family = _Family(prepared, active, whole[active].astype(np.float64), n_children)
+    x, found = family.fit(z, weight, bounds, blocked, tolerance)
+    children = np.zeros((n_children, schema.n_cells))
+    children[:, active] = x.T
+    return FamilySolution(children, *found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Family:
+    prepared: PreparedQueries
+    active: IntArray
+    parent: FloatArray
+    n_children: int
+
+    def fit(
+        self,
+        values: Sequence[FloatArray],
+        weights: Sequence[FloatArray],
+        given: Sequence[FamilyBound],
+        blocked: NDArray[np.bool_],
+        tolerance: float,
+    ) -> tuple[FloatArray, tuple[float, float, int]]:
+        """Cells x children, with distance, violation and number of iterations."""
+        stack = self.prepared.tree.restrict(self.active)
+        bounds = stack_bounds(self.prepared, given, stack, self.parent, self.active)
+        if not self.active.size:
+            return np.zeros((0, self.n_children)), (0.0, 0.0, 0)
+        quadratic, mu, x = weighted_queries(
+            self.prepared, self.active, stack, self.parent, values, weights
+        )
+        found = solve(
+            stack, quadratic, self.parent, blocked, bounds, mu, tolerance, MOST_ITERATIONS, x
+        )
+        if found.status == VIOLATED:
+            raise Infeasible(
+                "No counts of the children keep all constraints: the solver stops "
+                f"{found.violation:.2g} short of one of them."
+            )
+        certified = distance(found, mu, x.size, quadratic)
+        return x, (certified, found.violation, found.iterations)
+
+
+def weighted_queries(
+    prepared: PreparedQueries,
+    active: IntArray,
+    stack: Stack,
+    parent: FloatArray,
+    values: Sequence[FloatArray],
+    weights: Sequence[FloatArray],
+) -> tuple[Quadratic, float, FloatArray]:
+    """The objective of measured queries, its least eigenvalue at least, and where to start.
+
+    `values` and `weights` (broadcastable to children x cells of the query) belong to the first
+    queries of `prepared`.
+    """
+    n_children = len(values[0])
+    shape = (active.size, n_children)
+    diagonal, linear = np.zeros(shape), np.zeros(shape)
+    rows = np.zeros((stack.n_rows, n_children))
+    row_weight = np.zeros_like(rows)
+    for i, (z, w) in enumerate(zip(values, weights, strict=True)):
+        query = prepared.queries[i]
+        w = np.broadcast_to(w, z.shape)
+        if separates_cells(query):
+            cells = query.cell_of[active]
+            diagonal += w[:, cells].T
+            linear += (w * z)[:, cells].T
+        else:
+            place = stack.rows(prepared.marginal_of[i])
+            cells = stack.full_row[place]
+            row_weight[place] += w[:, cells].T
+            rows[place] += (w * z)[:, cells].T
+    mu = float(diagonal.min())
+    even = np.repeat(parent[:, np.newaxis] / n_children, n_children, axis=1)
+    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), even)
+    hand_down(stack, rows, linear)
+    n_groups = stack.source.size
+    quadratic = Quadratic(
+        diagonal,
+        linear,
+        row_weight,
+        np.zeros((0, n_children)),
+        np.zeros(n_groups + 1, dtype=np.int64),
+        np.ones(n_groups, dtype=np.int64),
+    )
+    return quadratic, mu, x
+
+
+# -- arguments ------------------------------------------------------------------------------------
+
+
+def whole_parent(parent: ArrayLike, n_cells: int) -> IntArray:
+    values = np.asarray(parent)
+    if values.shape != (n_cells,) or values.dtype.kind not in "iuf":
+        raise StructureError(f"The parent needs one whole number for each of {n_cells} cells.")
+    whole = np.rint(values).astype(np.int64) if np.isfinite(values).all() else np.array([-1])
+    if whole.min() < 0 or not np.array_equal(whole, values):
+        raise StructureError("The parent's counts must be whole numbers, none below 0.")
+    return whole
+
+
+def _tables(queries: Sequence[str], tables: Tables) -> list[ArrayLike]:
+    if isinstance(tables, Mapping):
+        if missing := [name for name in queries if name not in tables]:
+            raise StructureError(f"Nothing is given for query {missing[0]!r}.")
+        return [tables[name] for name in queries]
+    if len(tables) != len(queries):
+        raise StructureError(f"{len(tables)} tables for {len(queries)} queries.")
+    return list(tables)
+
+
+def _n_children(tables: Sequence[ArrayLike], queries: Sequence[str]) -> int:
+    sizes = {len(np.atleast_1d(np.asarray(table))) for table in tables}
+    if len(sizes) != 1 or not queries:
+        raise StructureError("Values need one row for each child, and at least one query.")
+    return sizes.pop()
+
+
+def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> FloatArray:
+    values = np.asarray(table, dtype=np.float64)
+    if values.ndim == 1 and shape[1] == 1:
+        values = values[:, np.newaxis]
+    if values.shape != shape:
+        raise StructureError(f"{what} must have {shape[0]} children x {shape[1]} cells.")
+    return values
+
+
+def _variance(given: ArrayLike, shape: tuple[int, int], name: str) -> FloatArray:
+    variance = np.asarray(given, dtype=np.float64)
+    if variance.ndim == 1 and variance.size == shape[0]:
+        variance = variance[:, np.newaxis]
+    if variance.ndim and variance.shape not in (shape, (shape[0], 1)):
+        raise StructureError(
+            f"Variances of {name!r} must be one number, one for each child, or {shape[0]} x "
+            f"{shape[1]}."
+        )
+    if not (variance >= 0).all():
+        raise StructureError(f"A variance of {name!r} is negative or missing.")
+    return np.broadcast_to(variance, shape)
+
+
+def canonical_bound(schema: Schema, bound: FamilyBound) -> FamilyBound:
+    query = parse_query(schema, bound.query)
+    lower, upper = (np.asarray(side, dtype=np.float64) for side in (bound.lower, bound.upper))
+    return FamilyBound(query.name, lower, upper, bound.group_of)

@@ -1,0 +1,154 @@
+"""Whole children of one parent, near real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trellis.errors import Infeasible, StructureError
+from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells
+from trellis.estimate.histograms.family import canonical_bound, whole_parent
+from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.model.queries import Query, parse_query
+from trellis.model.schema import Schema
+from trellis.numerics.histograms.family_solver import project_cells
+from trellis.numerics.histograms.integer_program import nearest_whole
+from trellis.numerics.histograms.repair import WholeBounds, answers, exchange, repair
+from trellis.numerics.histograms.rounding import residuals, round_cells, swap_units
+from trellis.numerics.ties import tie_key
+
+FloatArray = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+MOST_EXCHANGED = 2_000_000
+"""Cells x children x children up to which pairs of children exchange units under constraints."""
+
+UNBOUNDED = np.iinfo(np.int64).max // 4
+
+
+def round_family(
+    schema: Schema,
+    parent: ArrayLike,
+    children: ArrayLike,
+    queries: Sequence[str],
+    *,
+    bounds: Sequence[FamilyBound] = (),
+    impossible: NDArray[np.bool_] | None = None,
+    tie_seed: int = 0,
+) -> Whole:
+    """Whole children (children x cells) that add up to their parent in every cell.
+
+    Largest remainders first, then swaps that bring the answers to `queries` nearer to those of the
+    real `children`. Children that do not add up, or are negative, are first moved to the nearest
+    ones that do. Bounds and impossible cells are kept; see `solve_family`.
+    """
+    whole = whole_parent(parent, schema.n_cells)
+    real = np.asarray(children, dtype=np.float64)
+    if real.ndim != 2 or real.shape[1] != schema.n_cells or not len(real):
+        raise StructureError(f"Children must be an array of children x {schema.n_cells} cells.")
+    if not np.isfinite(real).all():
+        raise StructureError("Children must be finite numbers.")
+    bounds = [canonical_bound(schema, bound) for bound in bounds]
+    names = dict.fromkeys(bound.query for bound in bounds)
+    bounded = PreparedQueries.of([parse_query(schema, n) for n in names], schema.n_cells, names)
+    active = np.flatnonzero(whole)
+    blocked = blocked_cells(bounded, bounds, active, len(real), impossible)
+    check_cells(blocked, active, schema.cells())
+    x = np.ascontiguousarray(real[:, active].T)
+    project_cells(x, whole[active].astype(np.float64), blocked)
+    rounder = Rounder([parse_query(schema, name) for name in queries], bounded.queries)
+    y = rounder.round(active, whole[active], x, bounds, blocked, tie_seed, 0)
+    out = np.zeros(real.shape, dtype=np.int64)
+    out[:, active] = y.T
+    return out
+
+
+class Rounder:
+    """Rounds families that share their queries."""
+
+    def __init__(self, queries: Sequence[Query], bounded: Sequence[Query]) -> None:
+        self._queries = list(queries)
+        self._bounded = {query.name: query for query in bounded}
+
+    def round(
+        self,
+        active: Whole,
+        parent: Whole,
+        x: FloatArray,
+        bounds: Sequence[FamilyBound],
+        blocked: NDArray[np.bool_],
+        tie_seed: int,
+        first_index: int,
+    ) -> Whole:
+        """Cells x children, from real ones that add up; ties by index from `first_index` on."""
+        y = np.zeros(x.shape, dtype=np.int64)
+        round_cells(x, parent, tie_key(tie_seed), first_index, y)
+        floors = np.minimum(np.floor(x + 1e-9).astype(np.int64), y)
+        # Constraints hold for x, nearly, so their answers are worth being kept twice over.
+        twice = [self._bounded[bound.query] for bound in bounds for _ in range(2)]
+        rows, n_rows = _stacked_rows([*self._queries, *twice], active)
+        swap_units(rows, n_rows, x, floors, blocked, y)
+        if bounds:
+            y = self._keep(bounds, rows, n_rows, x, active, parent, blocked, y)
+        return y
+
+    def _keep(
+        self,
+        bounds: Sequence[FamilyBound],
+        rows: Whole,
+        n_rows: int,
+        x: FloatArray,
+        active: Whole,
+        parent: Whole,
+        blocked: NDArray[np.bool_],
+        y: Whole,
+    ) -> Whole:
+        whole = self._whole_bounds(bounds, active, x.shape[1])
+        e = residuals(rows, n_rows, x, y)
+        if not repair(whole, rows, e, blocked, y):
+            nearest = nearest_whole(x, parent, whole, blocked)
+            if nearest is None:
+                raise Infeasible("No whole counts of the children keep all constraints.")
+            y = nearest
+            e = residuals(rows, n_rows, x, y)
+        if x.size * x.shape[1] <= MOST_EXCHANGED:
+            exchange(whole, rows, e, x, blocked, y)
+        kept = answers(whole, y)
+        assert ((whole.lower <= kept) & (kept <= whole.upper)).all()
+        return y
+
+    def _whole_bounds(
+        self, bounds: Sequence[FamilyBound], active: Whole, n_children: int
+    ) -> WholeBounds:
+        row_of, constraint, lower, upper = [], [], [], []
+        n_rows = n_constraints = 0
+        for bound in bounds:
+            query = self._bounded[bound.query]
+            units = np.arange(n_children) if bound.group_of is None else bound.group_of
+            ids = n_constraints + units * query.n_cells + np.arange(query.n_cells)[:, np.newaxis]
+            constraint.append(np.where(units < 0, -1, ids))
+            row_of.append(query.cell_of[active] + n_rows)
+            least = np.where(np.isfinite(bound.lower), np.ceil(bound.lower - 1e-9), 0)
+            most = np.where(np.isfinite(bound.upper), np.floor(bound.upper + 1e-9), UNBOUNDED)
+            lower.append(least.astype(np.int64).ravel())
+            upper.append(most.astype(np.int64).ravel())
+            n_rows += query.n_cells
+            n_constraints += lower[-1].size
+        return WholeBounds(
+            np.array(row_of, dtype=np.int64),
+            np.concatenate(constraint).astype(np.int64),
+            np.concatenate(lower),
+            np.concatenate(upper),
+        )
+
+
+def _stacked_rows(queries: Sequence[Query], active: Whole) -> tuple[Whole, int]:
+    """Row of each cell in each query, queries one after the other, and the number of rows."""
+    rows = np.zeros((len(queries), active.size), dtype=np.int64)
+    first = 0
+    for g, query in enumerate(queries):
+        rows[g] = query.cell_of[active] + first
+        first += query.n_cells
+    return rows, first

@@ -1,0 +1,1 @@
+"""Compiled solvers for families of histograms, and least squares over a tree of them."""

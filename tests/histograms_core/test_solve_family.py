@@ -1,0 +1,183 @@
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles.histogram_family import dense_optimum, weighted_rows
+from trellis.errors import Infeasible, StructureError
+from trellis.estimate import solve_family
+from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.model import Schema
+from trellis.model.queries import parse_query
+from trellis.model.schema import Recode
+
+SCHEMA = Schema(
+    {"a": ["1", "2", "3"], "b": ["x", "y"]}, {"pair": Recode("a", {"low": ["1", "2"], "3": ["3"]})}
+)
+QUERIES = ["total", "a", "pair * b", "b * a", "detailed"]
+
+
+def noisy(rng, queries, n_children, spread=10.0):
+    widths = {name: parse_query(SCHEMA, name).n_cells for name in queries}
+    values = {name: rng.normal(4, spread, (n_children, k)).round(1) for name, k in widths.items()}
+    variances = {name: rng.uniform(0.5, 50, (n_children, k)) for name, k in widths.items()}
+    return values, variances
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_children=st.integers(1, 4),
+    chosen=st.sets(st.sampled_from(QUERIES[:3])),
+    detailed=st.sampled_from(QUERIES[3:]),
+)
+def test_small_families_match_a_dense_program(seed, n_children, chosen, detailed):
+    rng = np.random.default_rng(seed)
+    queries = [*sorted(chosen), detailed]
+    parent = rng.integers(0, 12, SCHEMA.n_cells)
+    values, variances = noisy(rng, queries, n_children)
+    found = solve_family(SCHEMA, parent, queries, values, variances)
+    best = dense_optimum(SCHEMA, parent, queries, values, variances)
+    np.testing.assert_allclose(found.children.ravel(), best, atol=1e-6)
+    np.testing.assert_allclose(found.children.sum(axis=0), parent, atol=1e-9)
+    assert found.children.min() >= 0
+    assert found.distance <= 1e-7
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_children=st.integers(2, 4))
+def test_without_a_separating_query_the_objective_is_least(seed, n_children):
+    rng = np.random.default_rng(seed)
+    queries = ["total", "a", "b"]
+    parent = rng.integers(1, 12, SCHEMA.n_cells)
+    values, variances = noisy(rng, queries, n_children)
+    found = solve_family(SCHEMA, parent, queries, values, variances)
+    a, t, _, _ = weighted_rows(SCHEMA, queries, values, variances)
+    best = dense_optimum(SCHEMA, parent, queries, values, variances)
+    reached, least = (np.sum((a @ x - t) ** 2) for x in (found.children.ravel(), best))
+    assert reached <= least + 1e-6 * (1 + least)
+
+
+def test_the_certificate_bounds_the_distance():
+    rng = np.random.default_rng(5)
+    parent = rng.integers(0, 40, SCHEMA.n_cells)
+    values, variances = noisy(rng, QUERIES, 9)
+    exact = solve_family(SCHEMA, parent, QUERIES, values, variances, tolerance=1e-9).children
+    held = parent > 0
+    for tolerance in (3.0, 0.3, 0.03, 0.003):
+        found = solve_family(SCHEMA, parent, QUERIES, values, variances, tolerance=tolerance)
+        error = np.sqrt(np.mean((found.children - exact)[:, held] ** 2))
+        assert error <= found.distance + 1e-8 <= tolerance + 2e-8
+
+
+def test_exact_and_ignored_answers():
+    rng = np.random.default_rng(6)
+    truth = rng.integers(0, 9, (4, SCHEMA.n_cells))
+    values, variances = noisy(rng, QUERIES, 4)
+    values["total"] = truth.sum(axis=1, keepdims=True)
+    variances["total"] = 0
+    values["a"][:] = np.nan
+    variances["a"] = np.full((4, 1), inf)
+    found = solve_family(SCHEMA, truth.sum(axis=0), QUERIES, values, variances)
+    np.testing.assert_allclose(found.children.sum(axis=1), truth.sum(axis=1), atol=1e-6)
+    best = dense_optimum(SCHEMA, truth.sum(axis=0), QUERIES, values, variances)
+    np.testing.assert_allclose(found.children.ravel(), best, atol=1e-6)
+
+
+def test_values_may_come_in_order_and_variances_by_child():
+    rng = np.random.default_rng(7)
+    parent = np.array([3, 0, 2, 5, 1, 1])
+    values, _ = noisy(rng, QUERIES, 2)
+    by_name = solve_family(SCHEMA, parent, QUERIES, values, dict.fromkeys(QUERIES, 2.0))
+    in_order = solve_family(
+        SCHEMA, parent, QUERIES, list(values.values()), [np.array([2.0, 2.0])] * len(QUERIES)
+    )
+    np.testing.assert_array_equal(by_name.children, in_order.children)
+
+
+def test_degenerate_families():
+    one = solve_family(SCHEMA, [1, 2, 3, 4, 5, 6], ["total"], {"total": [[3.0]]}, {"total": 1})
+    np.testing.assert_allclose(one.children, [[1, 2, 3, 4, 5, 6]])
+    empty = solve_family(SCHEMA, np.zeros(6, int), ["total"], {"total": [[3.0], [1]]}, [1.0])
+    assert not empty.children.any()
+    assert empty.distance == 0
+    single = Schema({"c": ["only"]})
+    found = solve_family(single, [7], ["detailed"], [[[2.0], [3.0]]], [1.0])
+    np.testing.assert_allclose(found.children, [[3.0], [4.0]])
+
+
+def test_bounds_and_impossible_cells_are_kept():
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 9, (5, SCHEMA.n_cells))
+    truth[:, 2] = 0
+    truth[3, 0] = 0
+    values, variances = noisy(rng, QUERIES, 5)
+    low = parse_query(SCHEMA, "a").answer(truth).astype(float) - 1
+    impossible = np.zeros(truth.shape, dtype=bool)
+    impossible[3, 0] = True
+    groups = np.array([0, 0, 1, 1, -1])
+    both = np.array([[truth[:2].sum()], [truth[2:4].sum()]], dtype=float)
+    bounds = [FamilyBound("a", low, low + 2), FamilyBound("total", both, both, groups)]
+    found = solve_family(
+        SCHEMA,
+        truth.sum(axis=0),
+        QUERIES,
+        values,
+        variances,
+        bounds=bounds,
+        impossible=impossible,
+    )
+    answer = parse_query(SCHEMA, "a").answer(found.children)
+    assert (answer >= low - 1e-6).all()
+    assert (answer <= low + 2 + 1e-6).all()
+    totals = found.children.sum(axis=1)
+    np.testing.assert_allclose([totals[:2].sum(), totals[2:4].sum()], both.ravel(), atol=1e-6)
+    assert found.children[3, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [(9.0, inf, "at least"), (0.0, 1.0, "at most"), (4.0, 3.0, "at least 4 and at most 3")],
+)
+def test_impossible_bounds_are_named(lower, upper, message):
+    bounds = [FamilyBound("total", np.full((2, 1), lower), np.full((2, 1), upper))]
+    with pytest.raises(Infeasible, match=message):
+        solve_family(
+            SCHEMA, [1, 1, 1, 1, 3, 1], ["detailed"], [np.zeros((2, 6))], [1], bounds=bounds
+        )
+
+
+def test_a_cell_that_fits_nowhere_is_named():
+    with pytest.raises(Infeasible, match="1 x x"):
+        solve_family(
+            SCHEMA, [1, 0, 0, 0, 0, 0], ["total"], [[[1.0]]], [1], impossible=np.ones(6, dtype=bool)
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parent": [1, 2]}, "6 cells"),
+        ({"parent": [0.5] * 6}, "whole"),
+        ({"parent": [-1] * 6}, "below 0"),
+        ({"values": {"a": [[1, 2, 3]]}}, "total"),
+        ({"values": [[[1.0]], [[1.0]]]}, "2 tables"),
+        ({"values": {"total": [[1.0, 2.0]]}}, "1 cells"),
+        ({"values": {"total": [[np.nan]]}}, "finite"),
+        ({"variances": {"total": -1.0}}, "negative"),
+        ({"variances": {"total": np.ones((3, 3))}}, "one number"),
+        ({"queries": [], "values": []}, "at least one query"),
+        ({"queries": ["nothing"]}, "nothing"),
+    ],
+)
+def test_bad_arguments_are_refused(changes, message):
+    arguments = {
+        "parent": [1] * 6,
+        "queries": ["total"],
+        "values": {"total": [[6.0]]},
+        "variances": {"total": 1.0},
+    }
+    with pytest.raises(StructureError, match=message):
+        solve_family(SCHEMA, **{**arguments, **changes})
