@@ -15,7 +15,7 @@ from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
-from trellis.storage.parquet import codes_to_arrow
+from trellis.storage.codes import level_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy)
     rows = reader.query(f"SELECT {selected} FROM {reader.rows}")
 
     where = f"{table.label}: {reader.name}"
-    codes = codes_to_arrow(hierarchy.codes(table.level))
+    codes = level_codes(hierarchy, table.level)
     area = _positions(rows["code"], codes, f"{where} has {{}}, no area of level {table.level!r}.")
     cell = np.zeros(len(rows), dtype=np.int64)
     for factor in query.factors:

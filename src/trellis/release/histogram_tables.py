@@ -19,8 +19,9 @@ from trellis.model.plan import Plan
 from trellis.model.queries import Query, parse_query
 from trellis.release.intervals import interval, interval_factor
 from trellis.release.tables import MOST_CSV_ROWS
+from trellis.storage.codes import level_codes
 from trellis.storage.histograms import factor_columns
-from trellis.storage.parquet import codes_to_arrow, repeated
+from trellis.storage.parquet import repeated
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -55,7 +56,7 @@ def _pieces(
     """All areas of a level in runs; pass-through nodes of a ragged tree are left out."""
     hierarchy, name = estimates.hierarchy, plan.levels[level]
     shown, step = ~hierarchy.passes_through[level], max(1, ROWS_AT_ONCE // query.n_cells)
-    codes = codes_to_arrow(hierarchy.codes(level))
+    codes = level_codes(hierarchy, level)
     centre = estimates.centre.get((name, query.name))
     factor = interval_factor(plan)
     for first in range(0, shown.size, step):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates
-from trellis.storage.parquet import codes_to_arrow
+from trellis.storage.codes import level_codes
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -28,7 +28,7 @@ def write_microdata(path: Path, estimates: HistogramEstimates) -> None:
     """Leaves in the order of the hierarchy, cells in the order of the schema."""
     hierarchy, schema, leaves = estimates.hierarchy, estimates.schema, estimates.counts[-1]
     ancestors = leaf_ancestors(hierarchy)
-    codes = [codes_to_arrow(hierarchy.codes(level)) for level in range(hierarchy.n_levels)]
+    codes = [level_codes(hierarchy, level) for level in range(hierarchy.n_levels)]
     categories = [pa.array(values, pa.string()) for values in schema.categories]
     names = [*hierarchy.level_names, *schema.names]
     ends = np.cumsum(leaves.count)

@@ -26,7 +26,8 @@ from trellis.errors import RunFolderError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import Query, parse_query
-from trellis.storage.parquet import codes_to_arrow, read_table, refusing_damage
+from trellis.storage.codes import level_codes
+from trellis.storage.parquet import read_table, refusing_damage
 
 ROWS_PER_GROUP = 1 << 20
 """Values that are written and read at once."""
@@ -102,7 +103,7 @@ class MeasurementWriter:
     ) -> None:
         self._folder, self._planned = folder, planned
         self.query = parse_query(plan.schema, planned.query)
-        self._codes = codes_to_arrow(hierarchy.codes(planned.level))
+        self._codes = level_codes(hierarchy, planned.level)
         n_areas = min(areas_per_group(self.query.n_cells), hierarchy.size(planned.level))
         self._names = factor_columns(self.query, n_areas)
         query_folder(folder, planned).mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,7 @@ def kept(run: RunFiles, level: Level) -> Kept:
     table = run.table(name)
     area, cell, count = (table[column].to_numpy() for column in ("area", "cell", "count"))
     in_range = not area.size or (
-        area.min() >= 0 and area.max() < len(level.codes)
+        area.min() >= 0 and area.max() < len(level)
         and cell.min() >= 0 and cell.max() < len(run.cells)
     )  # fmt: skip
     if not in_range or not np.issubdtype(count.dtype, np.integer):

@@ -72,7 +72,7 @@ def _measured(
             if not np.allclose(table["variance"].to_numpy(), variance, rtol=1e-9, atol=0):
                 yield f"{name} states another variance than its noise has"
             area += n_areas
-    if area != len(level.codes):
+    if area != len(level):
         yield f"{place} does not have all areas of its level"
 
 
@@ -85,7 +85,7 @@ def histogram_columns(run: RunFiles) -> Iterator[str]:
         if table.column_names != names or table.num_rows != n_areas * query.width:
             yield f"{stem}.parquet has other columns or rows than promised"
             continue
-        codes = [level.codes[i] for i in level.shown]
+        codes = level.geocodes.take(pa.array(level.shown)).to_pylist()
         if not names_in_order(table["geocode"], codes, np.repeat(np.arange(n_areas), query.width)):
             yield f"{stem}.parquet does not list the areas of its level in order"
         if not names_in_order(table["level"], [level.name], np.zeros(table.num_rows, np.int64)):
@@ -118,7 +118,7 @@ def histogram_counts(run: RunFiles) -> Iterator[str]:
         if column.null_count or not pa.types.is_integer(column.type):
             yield f"{stem}.parquet has counts that are not whole numbers"
             continue
-        expected = kept(run, level).marginal(query, len(level.codes))[level.shown]
+        expected = kept(run, level).marginal(query, len(level))[level.shown]
         if not np.array_equal(column.to_numpy(), expected.ravel()):
             yield f"{stem}.parquet differs from the estimates"
 
@@ -151,7 +151,7 @@ def exact_totals(run: RunFiles) -> Iterator[str]:
         level = levels[q["level"]]
         place = f"measurements/level={level.name}/query={q['query']},exact/part-0.parquet"
         promised = np.concatenate([t["value"].to_numpy() for t in row_groups(run, place)])
-        if not np.array_equal(kept(run, level).marginal(total, len(level.codes))[:, 0], promised):
+        if not np.array_equal(kept(run, level).marginal(total, len(level))[:, 0], promised):
             yield f"totals of level {level.name} are not the exact ones"
     if [q["level"] for q in exact] != run.plan["unprotected_totals"]:
         yield "plan.json measures other exact totals than it lists as unprotected"
@@ -187,7 +187,7 @@ def constraints(run: RunFiles) -> Iterator[str]:
         part = table.filter(pa.array(labels == label))
         level = levels[part["level"][0].as_py()]
         query = marginal(run.plan, part["query"][0].as_py())
-        answer = kept(run, level).marginal(query, len(level.codes))
+        answer = kept(run, level).marginal(query, len(level))
         group_of = _groups(run, str(label))
         if group_of is not None:
             area, group = group_of
@@ -299,7 +299,7 @@ def _positions(column: pa.ChunkedArray, labels: list[str]) -> np.ndarray:
 
 def _ancestors(levels: list[Level]) -> list[np.ndarray]:
     """For each level, the area that each leaf lies in."""
-    found = [np.arange(len(levels[-1].codes))]
+    found = [np.arange(len(levels[-1]))]
     for level in reversed(levels[1:]):
         found.append(level.parent[found[-1]])
     return found[::-1]
