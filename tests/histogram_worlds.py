@@ -92,7 +92,7 @@ AREAS = "nation,state,town\nr,a,a1\nr,a,a2\nr,b,b1\nr,c,\n"
 PEOPLE = (
     "town,age,sex,people\na1,0,m,10\na1,3,f,13\na2,2,f,0\nb1,3,m,25\nc,3,m,5\na1,0,m,1\na1,1,f,4\n"
 )
-FACILITIES = "town,age,homes\na1,0,2\na1,3,1\nb1,3,3\n"
+FACILITIES = "town,age,homes\na1,0,2\na1,3,1\nb1,3,3\nc,3,1\n"
 
 
 def write_histogram_world(

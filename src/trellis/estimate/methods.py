@@ -30,6 +30,8 @@ METHODS: dict[str, Estimator] = {
 
 def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
+    if plan.histogram is not None:
+        return {name: METHODS[name] for name in ("gls_topdown", "topdown")}
     if plan.kind != GROUP_SIZES:
         return METHODS
     fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]

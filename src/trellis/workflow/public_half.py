@@ -40,6 +40,7 @@ from trellis.storage.parquet import read_table
 from trellis.workflow.progress import Progress
 from trellis.workflow.public_histograms import (
     estimate_into,
+    kept_constraints,
     kept_estimates,
     write_histogram_release,
 )
@@ -165,7 +166,8 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
-    target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy)
+    constraints = kept_constraints(folder, plan, hierarchy)
+    target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy, constraints)
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)

@@ -42,6 +42,11 @@ def _all_bounds(folder: RunFolder, evidence: MeasuredHistograms) -> Constraints:
     return with_implied(with_exact_totals(stated, totals), hierarchy, plan.schema)
 
 
+def kept_constraints(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> Constraints | None:
+    """The constraints with which a run began; None for other releases."""
+    return None if plan.histogram is None else read_constraints(folder.path, plan, hierarchy)
+
+
 def kept_estimates(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
     return read_histogram_estimates(folder.estimates, plan, hierarchy)
 
