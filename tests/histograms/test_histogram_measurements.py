@@ -68,7 +68,8 @@ def test_noise_is_added_to_the_true_answers(tmp_path):
             assert (there != answer.ravel()).any()
     # Where a total is exact and noisy, the exact one is read.
     np.testing.assert_array_equal(one.read("state", "total", 0, 3), exact[1])
-    assert [q.noise for q in one.queries("state") if q.query == "total"] == [None]
+    assert one.measured[1]["total"] == 0
+    assert one.measured[2].keys() == {"sex", "detailed"}
     np.testing.assert_array_equal(other.read("nation", "total", 0, 1), 2 * exact[0])
 
 

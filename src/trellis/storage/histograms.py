@@ -26,6 +26,7 @@ from trellis.errors import RunFolderError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import Query, parse_query
+from trellis.model.schema import Schema
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import read_table, refusing_damage
 
@@ -155,13 +156,22 @@ class MeasuredHistograms:
         for planned in plan.queries:
             self._check_parts(planned)
 
-    def queries(self, level: str) -> list[PlannedQuery]:
-        """What was measured on a level."""
-        return [q for (name, _), q in self._planned.items() if name == level]
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
 
-    def read(self, level: str, query: str, first: int, last: int) -> NDArray[np.int64]:
+    @property
+    def measured(self) -> list[dict[str, float]]:
+        """For each level, root first, the variance of each query; 0 where it is exact."""
+        return [
+            {q.query: q.variance for (level, _), q in self._planned.items() if level == name}
+            for name in self.plan.levels
+        ]
+
+    def read(self, level: int | str, query: str, first: int, last: int) -> NDArray[np.int64]:
         """Values of the areas `first : last` of a level: areas x cells of the query."""
-        planned = self._planned[level, query]
+        name = self.plan.levels[level] if isinstance(level, int) else level
+        planned = self._planned[name, query]
         n_cells = self.plan.width(query)
         step = areas_per_group(n_cells)
         pieces = []
