@@ -2,8 +2,8 @@
 
 Household type x voting age x ethnicity x race, 2,016 cells, 11 query groups on six levels, at three
 sizes; the largest has as many blocks as Wyoming. Each size runs in a process of its own, after one
-small run that compiles the kernels: measure, estimate, tables, microdata, report. Peak memory is that
-of the process. `python benchmarks/histogram_state.py --verify` verifies the largest run as well.
+small run that compiles the kernels: measure, estimate, tables, microdata, report. Peak memory is
+that of the process. `python benchmarks/histogram_state.py --verify` verifies the largest run too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def one_size(folder: Path, n_blocks: int, verify: bool) -> dict[str, object]:
     release = trellis.run(trellis.Spec.load(folder / "spec.yaml"), progress=clock)
     total = perf_counter() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    files = [p for p in (release.path / "measurements").rglob("*.parquet")]
+    files = list((release.path / "measurements").rglob("*.parquet"))
     result: dict[str, object] = {
         "blocks": n_blocks,
         "people": release.table("us", "total")["count"][0].as_py(),
@@ -82,16 +82,16 @@ def main() -> int:
     run(300)  # compiles
     largest = max(SIZES)
     results = [run(n, verify="--verify" in sys.argv and n == largest) for n in SIZES]
-    print(f"{platform.machine()}, {len(os.sched_getaffinity(0))} processors, Python "
-          f"{platform.python_version()}; load {os.getloadavg()[0]:.1f}; one run of each size, warm\n")  # fmt: skip
+    machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} processors"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}; one run of each size, warm; seconds\n")
     stages = ["plan", "tabulate", "measure", "estimate", "release", "rest"]
-    print(f"{'blocks':>8} {'people':>9}" + "".join(f"{s:>10}" for s in stages)
-          + f"{'total s':>10}{'peak MB':>9}{'files MB':>10}")  # fmt: skip
+    columns = ["blocks", "people", *stages, "total", "peak MB", "files MB"]
+    print("".join(f"{name:>10}" for name in columns))
     for r in results:
-        seconds = r["seconds"]
-        print(f"{r['blocks']:>8,} {r['people']:>9,}"
-              + "".join(f"{seconds.get(s, 0.0):>10.1f}" for s in stages)
-              + f"{r['total']:>10.1f}{r['peak_mb']:>9.0f}{r['measurements_mb']:>10.0f}")  # fmt: skip
+        row = [f"{r['blocks']:,}", f"{r['people']:,}"]
+        row += [f"{r['seconds'].get(stage, 0.0):.1f}" for stage in stages]
+        row += [f"{r['total']:.1f}", f"{r['peak_mb']:.0f}", f"{r['measurements_mb']:.0f}"]
+        print("".join(f"{value:>10}" for value in row))
     small, large = results[0], results[-1]
     blocks = large["blocks"] - small["blocks"]
     time = (large["total"] - small["total"]) / blocks

@@ -148,7 +148,12 @@ def has_code(page: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if p not in ("README.md", "docs/tutorial.md") and has_code(p)]
+    "page",
+    [
+        p
+        for p in PAGES
+        if p not in ("README.md", "docs/tutorial.md", "docs/histograms.md") and has_code(p)
+    ],
 )
 def test_page(page, own_data):
     trellis.run(trellis.Spec.load("spec.yaml"), out="runs/towns")
@@ -160,7 +165,10 @@ def test_page(page, own_data):
 KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
 
 
-EXAMPLES = ["examples/delaware/README.md", "examples/households/README.md"]
+EXAMPLES = [
+    f"examples/{name}/README.md"
+    for name in ("delaware", "households", "delaware-groups", "redistricting")
+]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *EXAMPLES])
