@@ -19,26 +19,39 @@ Table = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HistogramEstimates:
-    """Whole counts of every level, root first, and the linear estimates of requested marginals.
+class Margin:
+    """The best linear unbiased estimates of one table, areas x cells, and their standard errors.
 
-    `centre[level, query]` (areas x cells of the query) is the best linear unbiased estimate and
-    `std_error` its standard error, of the same shape or with one column that all cells share.
-    Methods without variances have neither.
+    Areas of one class share the row `std_error[class_of[area]]`: errors depend on the shape of
+    the tree, not on the counts.
+    """
+
+    centre: Floats
+    class_of: NDArray[np.int64]
+    std_error: Floats
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.centre).all() and np.isfinite(self.std_error).all()):
+            raise StructureError("Estimates and their standard errors must be finite numbers.")
+
+    def std_errors(self, areas: NDArray[np.int64]) -> Floats:
+        """Areas x cells."""
+        return self.std_error[self.class_of[areas]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramEstimates:
+    """Whole counts of every level, root first, and margins of the tables that are published.
+
+    Methods without variances have no margins.
     """
 
     hierarchy: Hierarchy
     schema: Schema
     counts: tuple[SparseCounts, ...]
-    centre: Mapping[Table, Floats] = field(default_factory=dict)
-    std_error: Mapping[Table, Floats] = field(default_factory=dict)
+    margins: Mapping[Table, Margin] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sizes = [(counts.n_areas, counts.n_cells) for counts in self.counts]
         if sizes != [(n, self.schema.n_cells) for n in self.hierarchy.sizes]:
             raise StructureError("Estimates need one histogram of all cells per area.")
-        if self.centre.keys() != self.std_error.keys():
-            raise StructureError("Centre and standard error come together.")
-        for values in (*self.centre.values(), *self.std_error.values()):
-            if not np.isfinite(values).all():
-                raise StructureError("Estimates must be finite numbers.")

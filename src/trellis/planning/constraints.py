@@ -1,9 +1,8 @@
-"""What constraints imply for every level, and whether anything can satisfy them at all.
+"""Whether anything can satisfy the stated constraints, in the hierarchy as a whole.
 
 Answers add up the hierarchy, so bounds do: the least answers of the children sum to a least answer
-of the parent, and the greatest to its greatest. Estimation goes downwards, so the upper levels
-must be kept to what the lower ones will need: `implied_bounds` gives every level what follows from
-below, and what follows between a query and a coarser one,
+of the parent, and the greatest to its greatest. `implied_bounds` gives every level what follows
+from below, and what follows between a query and a coarser one,
 
     sum of lower(fine) <= coarse <= sum of upper(fine),
     lower(coarse) - upper(the other fine cells) <= fine <= upper(coarse) - lower(the other ones).
@@ -15,7 +14,7 @@ possible here is possible in whole numbers on the whole hierarchy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,37 +67,6 @@ def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schem
             if crossed.any():
                 area = int(np.argmax(crossed))
                 raise SpecError(_report(constraints, hierarchy, schema, boxes, level, area, name))
-
-
-def with_implied(constraints: Constraints, hierarchy: Hierarchy, schema: Schema) -> Constraints:
-    """The constraints, and what they imply, as constraints on every level."""
-    if not constraints.linear:
-        return constraints
-    linear = [c for c in constraints.linear if c.group_of is not None]
-    for name, boxes in zip(
-        hierarchy.level_names, implied_bounds(constraints, hierarchy, schema), strict=True
-    ):
-        for query, box in boxes.items():
-            lower = np.where(box.lower > 0, box.lower, NO_BOUND).astype(np.int64)
-            upper = np.where(np.isfinite(box.upper), box.upper, NO_BOUND).astype(np.int64)
-            for sense, bound in ((Sense.AT_LEAST, lower), (Sense.AT_MOST, upper)):
-                if (bound != NO_BOUND).any():
-                    label = f"{query} {sense} bound on level {name}"
-                    linear.append(LinearConstraint(label, name, query, sense, bound))
-    return replace(constraints, linear=tuple(linear))
-
-
-def with_exact_totals(
-    constraints: Constraints, totals: dict[str, NDArray[np.int64]]
-) -> Constraints:
-    """The constraints with exact totals of areas, which bound every other query too."""
-    if not constraints.linear:
-        return constraints
-    known = tuple(
-        LinearConstraint(f"exact totals of level {name}", name, "total", Sense.EQUAL, values)
-        for name, values in totals.items()
-    )
-    return replace(constraints, linear=(*constraints.linear, *known))
 
 
 # -- bounds ---------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def _pieces(
     hierarchy, name = estimates.hierarchy, plan.levels[level]
     shown, step = ~hierarchy.passes_through[level], max(1, ROWS_AT_ONCE // query.n_cells)
     codes = level_codes(hierarchy, level)
-    centre = estimates.centre.get((name, query.name))
+    margin = estimates.margins.get((name, query.name))
     factor = interval_factor(plan)
     for first in range(0, shown.size, step):
         areas = first + np.flatnonzero(shown[first : first + step])
@@ -72,12 +72,11 @@ def _pieces(
             *factor_columns(query, areas.size),
             pa.array(counts.reshape(-1)),
         ]
-        if centre is None:
+        if margin is None:
             columns += [pa.nulls(size, pa.float64()), *(2 * [pa.nulls(size, pa.int64())])]
         else:
-            error = estimates.std_error[name, query.name][areas]
-            std_error = np.broadcast_to(error, counts.shape)
-            lower, upper = interval(counts, centre[areas], std_error, factor)
+            std_error = margin.std_errors(areas)
+            lower, upper = interval(counts, margin.centre[areas], std_error, factor)
             columns += [pa.array(values.reshape(-1)) for values in (std_error, lower, upper)]
         yield pa.Table.from_arrays(columns, schema=schema)
 

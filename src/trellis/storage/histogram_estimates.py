@@ -1,9 +1,11 @@
 """Estimates of histograms on disk.
 
     estimates/level=county.parquet                         area, cell, count: occupied cells
-    estimates/margins/level=county/query=total.parquet     centre, std_error: areas x cells
+    estimates/margins/level=county/query=total.parquet     centre, class: areas x cells
+    estimates/margins/level=county/query=total,errors.parquet    std_error: classes x cells
 
-Areas and cells are positions in the hierarchy and the schema.
+Areas and cells are positions in the hierarchy and the schema; areas of one class share their
+standard errors.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates
+from trellis.model.histogram_estimates import HistogramEstimates, Margin
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.model.sparse_counts import SparseCounts
@@ -26,10 +28,12 @@ def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> No
         area = np.repeat(np.arange(counts.n_areas, dtype=np.int32), np.diff(counts.start))
         columns = {"area": area, "cell": counts.cell, "count": counts.count}
         write_table(folder / f"level={name}.parquet", pa.table(columns))
-    for table, centre in estimates.centre.items():
-        std_error = np.broadcast_to(estimates.std_error[table], centre.shape)
-        margins = {"centre": centre.ravel(), "std_error": std_error.ravel()}
-        write_table(_margins_file(folder, *table), pa.table(margins))
+    for table, margin in estimates.margins.items():
+        width = margin.centre.shape[1]
+        columns = {"centre": margin.centre.ravel(), "class": np.repeat(margin.class_of, width)}
+        write_table(_margins_file(folder, *table), pa.table(columns))
+        errors = pa.table({"std_error": margin.std_error.ravel()})
+        write_table(_margins_file(folder, *table, ",errors"), errors)
 
 
 def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
@@ -38,16 +42,24 @@ def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> 
             _read_counts(folder / f"level={name}.parquet", size, plan.schema.n_cells)
             for name, size in zip(hierarchy.level_names, hierarchy.sizes, strict=True)
         )
-        centre, std_error = {}, {}
         assert plan.histogram is not None
-        for level, query in plan.histogram.tables:
-            path = _margins_file(folder, level, query)
-            if not path.exists():  # a method without variances
-                continue
-            margins, width = read_table(path), parse_query(plan.schema, query).n_cells
-            centre[level, query] = margins["centre"].to_numpy().reshape(-1, width)
-            std_error[level, query] = margins["std_error"].to_numpy().reshape(-1, width)
-        return HistogramEstimates(hierarchy, plan.schema, counts, centre, std_error)
+        margins = {
+            (level, query): _read_margin(folder, level, query, plan)
+            for level, query in plan.histogram.tables
+            if _margins_file(folder, level, query).exists()  # not by a method without variances
+        }
+        return HistogramEstimates(hierarchy, plan.schema, counts, margins)
+
+
+def _read_margin(folder: Path, level: str, query: str, plan: Plan) -> Margin:
+    width = parse_query(plan.schema, query).n_cells
+    table = read_table(_margins_file(folder, level, query))
+    errors = read_table(_margins_file(folder, level, query, ",errors"))
+    return Margin(
+        table["centre"].to_numpy().reshape(-1, width),
+        np.ascontiguousarray(table["class"].to_numpy()[::width]),
+        errors["std_error"].to_numpy().reshape(-1, width),
+    )
 
 
 def _read_counts(path: Path, n_areas: int, n_cells: int) -> SparseCounts:
@@ -56,6 +68,6 @@ def _read_counts(path: Path, n_areas: int, n_cells: int) -> SparseCounts:
     return SparseCounts(n_cells, start, table["cell"].to_numpy(), table["count"].to_numpy())
 
 
-def _margins_file(folder: Path, level: str, query: str) -> Path:
-    name = query.replace(" * ", ",")
+def _margins_file(folder: Path, level: str, query: str, ending: str = "") -> Path:
+    name = query.replace(" * ", ",") + ending
     return folder / "margins" / f"level={level}" / f"query={name}.parquet"

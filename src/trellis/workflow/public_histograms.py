@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from trellis.estimate.histograms import estimate_histograms
+from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates
-from trellis.model.plan import TOTAL, Plan
-from trellis.planning.constraints import with_exact_totals, with_implied
+from trellis.model.histogram_estimates import HistogramEstimates, Margin
+from trellis.model.plan import Plan
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -24,22 +23,29 @@ def estimate_into(
 ) -> HistogramEstimates:
     """Estimates from the measurements, kept in the run folder."""
     evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
-    estimates = estimate_histograms(evidence, _all_bounds(folder, evidence), tie_seed)
+    constraints = read_constraints(folder.path, plan, hierarchy)
+    estimates = _estimate(evidence, constraints, tie_seed)
     remove_partials(folder.estimates)
     with new_folder(folder.estimates) as partial:
         write_histogram_estimates(partial, estimates)
     return estimates
 
 
-def _all_bounds(folder: RunFolder, evidence: MeasuredHistograms) -> Constraints:
-    """What was stated, with what follows from it and from exact totals, on every level."""
-    plan, hierarchy = evidence.plan, evidence.hierarchy
-    stated = read_constraints(folder.path, plan, hierarchy)
-    totals = {
-        name: evidence.read(name, TOTAL, 0, hierarchy.size(name))
-        for name in plan.unprotected_totals
+def _estimate(
+    evidence: MeasuredHistograms, constraints: Constraints, tie_seed: int
+) -> HistogramEstimates:
+    plan = evidence.plan
+    assert plan.histogram is not None
+    if plan.method == "topdown":
+        found = estimate_topdown(evidence, tie_seed, constraints=constraints)
+    else:
+        tables = plan.histogram.tables
+        found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
+    margins = {
+        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
+        for table, marginal in found.marginals.items()
     }
-    return with_implied(with_exact_totals(stated, totals), hierarchy, plan.schema)
+    return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
 
 
 def kept_constraints(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> Constraints | None:
