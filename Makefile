@@ -45,8 +45,8 @@ $(STAMPS)/base: $(STAMPS)/venv requirements/base.txt requirements/build.txt pypr
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(STAMPS)/dev: $(STAMPS)/base requirements/dev.txt
-	$(PIP) -r requirements/dev.txt
+$(STAMPS)/dev: $(STAMPS)/base requirements/dev.txt requirements/sql.txt
+	$(PIP) -r requirements/dev.txt -r requirements/sql.txt
 	touch $@
 
 $(STAMPS)/bench: $(STAMPS)/dev requirements/bench.txt

@@ -286,7 +286,7 @@ def test_quiet_says_nothing(world):
 def test_progress_goes_to_standard_error_in_plain_lines(world):
     result = invoke("run", world / "spec.yaml")
     assert [line for line in result.stderr.splitlines() if line.endswith(" ...")] == [
-        "plan ...", "tabulate ...", "measure ...", "estimate ...", "release ...",
+        "plan ...", "tabulate ...", "measure ...", "estimate ...", "release ...", "report ...",
     ]  # fmt: skip
     assert not re.search(r"\d", result.stderr)  # no durations, no numbers of rows
 

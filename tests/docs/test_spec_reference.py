@@ -98,6 +98,10 @@ AREAS = pa.table(dict(zip(LEVELS, zip(*PATHS, strict=True), strict=True)))
 PAIRS = {path[i]: path[i - 1] if i else None for path in PATHS for i in range(len(path))}
 PARENTS = pa.table({"area": list(PAIRS), "part_of": list(PAIRS.values())})
 
+HRC = "".join(f"{'@' * (i - 1)}{code}\n" for code, i in (
+    (path[i], i) for n, path in enumerate(PATHS) for i in range(1, 5)
+    if n == 0 or path[i] != PATHS[n - 1][i]))  # fmt: skip
+
 EXAMPLES = re.findall(r"^```(yaml(?: refused)?)\n(.*?)^```$", SPEC_PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -112,7 +116,12 @@ def plan_of(*texts: str, folder: Path) -> None:
     for part in (EXAMPLES[0][1], *texts):
         (folder / "part.yaml").write_text(part, encoding="utf-8")
         spec |= read_yaml(folder / "part.yaml")
+    (folder / "places.csv").write_text(f"block,place\n{CODES[0]},P\n", encoding="utf-8")
     parsed = Spec.parse(spec, folder)
+    if parsed.hierarchy.hrc is not None:
+        (folder / "areas.hrc").write_text(HRC, encoding="utf-8")
+        prepare(parsed)
+        return
     prepare(parsed, AREAS if parsed.hierarchy.parent_child is None else PARENTS)
 
 

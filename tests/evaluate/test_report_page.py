@@ -1,82 +1,258 @@
 """Pictures and the report page: well formed, complete, free of anything from outside."""
 
+import json
 import re
-from fractions import Fraction
+from base64 import b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import trellis
+from size_worlds import release_into as size_release_into
+from trellis.evaluate.accuracy import typical_margins
+from trellis.evaluate.area_tree import SCRIPT, area_tree
 from trellis.evaluate.charts import HEIGHT, WIDTH, Axis, Series, bar_chart, line_chart
+from trellis.evaluate.html import data_block
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
+from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
-from trellis.model import Hierarchy, Schema
-from trellis.model.statement import guarantee_in_words
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest, plan_counts
-from trellis.planning.expected_error import with_expected_errors
-from trellis.privacy import Accountant, DiscreteGaussian, Neighbours
-from trellis.privacy.budget import Budget
+from trellis.model import Schema
+from trellis.model.statement import attacks_in_words, guarantee_in_words
+from trellis.privacy import Accountant, DiscreteGaussian
+from trellis.workflow.demo import write_demo
+from trellis.workflow.run_folder import RunFolder
+from worlds import REMOVE, SPEC, changed, write_world
 
-TREE = Hierarchy.from_paths([("r", "<a>", "a1"), ("r", "<a>", "a2"), ("r", "b", "b1")])
 SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "\"quoted\" 'codes' & more",
+    "back\\slash\u2028line",
+    "=cmd|' /C calc'!A0",
+    "Ünïcødé 東京 عمان",
+]
+BUDGETS = {
+    "rho": {"mechanism": "discrete_gaussian", "budget": {"rho": 1}},
+    "epsilon": {"mechanism": "discrete_laplace", "budget": {"epsilon": 1}},
+    "epsilon and delta": {
+        "mechanism": "discrete_gaussian", "budget": {"epsilon": 1, "delta": "1e-6"}},
+}  # fmt: skip
 
 
-ONE = Budget(rho=Fraction(1))
+def run_of(folder: Path, codes=("a1", "a2", "b1"), cells=None, **changes) -> PublicRun:
+    """A finished release of areas with these codes, two of them in <a>."""
+    people = {"town": list(codes), "people": [50 + 10 * i for i in range(len(codes))]}
+    if cells:
+        changes |= {"data__count": REMOVE, "data__cells": {name: name for name in cells}}
+        people |= dict.fromkeys(cells, people["people"])
+    areas = {"nation": ["r"] * len(codes), "state": ["<a>", "<a>", *["b"] * (len(codes) - 2)]}
+    spec = trellis.Spec.parse(changed(SPEC, **changes), folder)
+    areas_table = pa.table(areas | {"town": list(codes)})
+    trellis.run(spec, folder / "run", data=pa.table(people), hierarchy=areas_table)
+    return public_run(folder / "run")
 
 
-def plan_for(budget=ONE, method="gls_topdown", neighbours=Neighbours.REPLACE):
-    request = CountsRequest(
-        "a <b> release", "data", "person", neighbours, 1, budget, Shares(), (), method,
-        Fraction(9, 10),
-    )  # fmt: skip
-    plan = plan_counts(request, TREE, Schema({"cell": ["total"]}), "digest")
-    return with_expected_errors(plan, TREE)
+def public_run(path: Path) -> PublicRun:
+    folder = RunFolder(path)
+    return PublicRun(
+        path, folder.plan(), folder.hierarchy(), folder.identity().run_id, "2026-01-31"
+    )
 
 
 class Checker(HTMLParser):
-    """Counts tags that open and close, and collects what points elsewhere."""
+    """Counts tags that open and close, and collects links and the blocks of data."""
 
-    VOID = frozenset({"meta", "rect", "line", "polyline"})
+    VOID = frozenset({"meta", "rect", "line", "polyline", "input"})
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.links = [], []
+        self.open, self.links, self.data, self.scripts = [], [], {}, []
+        self._name = ""
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
         if tag not in self.VOID:
             self.open.append(tag)
+        if tag == "script":
+            self._name = attributes.get("id", "")
         self.links += [value for name, value in attrs if name in ("src", "href")]
+        assert not any(name.startswith("on") for name in attributes)
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            if self._name:
+                self.data[self._name] = json.loads(data)
+            else:
+                self.scripts.append(data)
 
     def handle_endtag(self, tag):
         if tag not in self.VOID:
             assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("method", ["gls_topdown", "gls", "topdown"])
-@pytest.mark.parametrize("neighbours", Neighbours)
-@pytest.mark.parametrize("budget", [
-    Budget(rho=Fraction(1)), Budget(epsilon=Fraction(1)),
-    Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
-], ids=str)  # fmt: skip
-def test_page_is_well_formed_and_self_contained(budget, neighbours, method):
-    page = report_page(plan_for(budget, method, neighbours))
+@pytest.mark.parametrize(
+    ("method", "neighbours", "budget"),
+    [
+        ("gls_topdown", "replace", "rho"),
+        ("gls", "add_remove", "epsilon and delta"),
+        ("topdown", "replace", "epsilon"),
+    ],
+)
+def test_page_is_well_formed_and_self_contained(tmp_path, budget, neighbours, method):
+    run = run_of(
+        tmp_path,
+        privacy__neighbours=neighbours,
+        privacy__mechanism=BUDGETS[budget]["mechanism"],
+        privacy__budget=BUDGETS[budget]["budget"],
+        estimate__method=method,
+    )
+    page = report_page(run)
     checked = Checker(page)
     assert not checked.open
-    assert not checked.links
-    assert "<script" not in page
-    assert "a &lt;b&gt; release" in page
-    assert "<b> release" not in page
-    assert ("How accurate it is" in page) == (method != "topdown")
+    assert checked.scripts == [SCRIPT]
+    assert checked.links
+    for place in checked.links:
+        assert (run.path / "report" / place).resolve().is_file(), place
+    assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert ("How to read a margin" in page) == (method != "topdown")
 
 
-def test_page_states_the_whole_guarantee():
-    plan = plan_for()
-    text = re.sub("&#x27;", "'", report_page(plan))
-    for sentence in guarantee_in_words(plan):
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> PublicRun:
+    return run_of(tmp_path_factory.mktemp("plain"))
+
+
+def test_the_page_is_made_from_the_files_alone(plain):
+    assert report_page(plain) == report_page(plain)
+
+
+def test_page_states_the_whole_guarantee(plain):
+    run = plain
+    text = unescape(report_page(run))
+    for sentence in [*guarantee_in_words(run.plan), *attacks_in_words(run.plan)]:
         assert sentence in text
+
+
+def test_the_names_of_releases_and_cells_are_inert(plain):
+    plan = replace(plain.plan, release="<b>x</b>", schema=Schema({"cell": ["<i>"]}))
+    page = report_page(replace(plain, plan=plan))
+    assert "<b>x" not in page
+    assert "<i>" not in page
+
+
+def test_hostile_codes_are_inert_and_kept(tmp_path):
+    data = Checker(area_tree(run_of(tmp_path, HOSTILE))).data
+    shape = data["level-2"]
+    assert sorted(shape["codes"]) == sorted(HOSTILE)
+    assert data["level-1"]["codes"] == ["<a>", "b"]
+
+
+def test_a_block_of_data_cannot_be_ended_from_inside():
+    block = data_block("x", ["</script>", "<!--", "]]>", "\u2028"])
+    assert block.count("<") == 2
+    assert "\u2028" not in block
+    assert Checker(block).data["x"] == ["</script>", "<!--", "]]>", "\u2028"]
+
+
+def test_the_script_is_the_only_one_that_the_page_allows(plain):
+    page = report_page(plain)
+    (allowed,) = re.findall(r"'sha256-([^']+)'", page)
+    assert allowed == b64encode(sha256(SCRIPT.encode()).digest()).decode()
+    assert "default-src 'none'" in page
+
+
+# -- the tree of areas ----------------------------------------------------------------------------
+
+
+def test_the_tree_holds_the_released_tables(tmp_path):
+    run = run_of(tmp_path, ["a1", "a2", "b1", "b2", "b3"])
+    data = Checker(area_tree(run)).data
+    assert data["tree-data"] == {"levels": ["nation", "state", "town"], "measures": ["count"]}
+    assert data["level-1"]["children"] == [2]
+    assert data["level-2"]["children"] == [2, 3]
+    for level, name in enumerate(run.plan.levels):
+        table, kept = run.table(name), data[f"values-{level}-0"]
+        assert kept["value"] == table["count"].to_pylist()
+        lower = [v - b for v, b in zip(kept["value"], kept["below"], strict=True)]
+        upper = [v + a for v, a in zip(kept["value"], kept["above"], strict=True)]
+        assert lower == table["lower"].to_pylist()
+        assert upper == table["upper"].to_pylist()
+
+
+def test_codes_that_begin_with_the_code_above_are_kept_short(tmp_path):
+    write_demo(tmp_path, n_blocks=60)
+    trellis.run(trellis.Spec.load(tmp_path / "spec.yaml"), tmp_path / "run")
+    run = public_run(tmp_path / "run")
+    data = Checker(area_tree(run)).data
+    codes = data["level-0"]["codes"]
+    for level in range(1, 5):
+        shape = data[f"level-{level}"]
+        above = [code for code, n in zip(codes, shape["children"], strict=True) for _ in range(n)]
+        codes = [a + code for a, code in zip(above, shape["codes"], strict=True)]
+        assert shape["shortened"]
+        assert codes == run.table(run.plan.levels[level])["geocode"].to_pylist()
+
+
+def test_cells_can_be_chosen(tmp_path):
+    run = run_of(tmp_path, cells=["men", "women"])
+    data = Checker(area_tree(run)).data
+    assert data["tree-data"]["measures"] == ["all cells together", "men", "women"]
+    together, men, women = (np.array(data[f"values-2-{i}"]["value"]) for i in range(3))
+    assert (together == men + women).all()
+    assert "below" not in data["values-2-0"]
+
+
+def test_statistics_of_group_sizes_come_first(tmp_path):
+    release = size_release_into(tmp_path)
+    run = public_run(release.path)
+    data = Checker(area_tree(run)).data
+    assert data["tree-data"]["measures"][0] == "mean size"
+    kept = data["values-0-0"]["value"][0]
+    rows = run.table(f"statistics/{run.plan.levels[0]}").to_pylist()
+    (mean,) = [row["value"] for row in rows if row["statistic"] == "mean_size"]
+    assert kept == pytest.approx(mean, rel=1e-5)
+
+
+def test_areas_of_a_ragged_tree_that_only_pass_through_are_left_out(tmp_path):
+    spec = write_world(tmp_path, areas="nation,state,town\nn,a,a1\nn,a,a2\nn,b,\n",
+                       people="town,people\na1,5\na2,6\nb,7\n")  # fmt: skip
+    run = public_run(trellis.run(trellis.Spec.load(spec)).path)
+    data = Checker(area_tree(run)).data
+    assert data["level-2"]["codes"] == ["1", "2"] or data["level-2"]["codes"] == ["a1", "a2"]
+    assert data["level-2"]["children"] == [2, 0]
+
+
+def test_levels_that_do_not_fit_are_linked(plain):
+    run = plain
+    whole = area_tree(run)
+    part = area_tree(run, most_bytes=400)
+    assert "Too large for this page" not in whole
+    assert "Too large for this page" in part
+    assert "../release/town.csv" in part
+    assert Checker(part).data["tree-data"]["levels"] == ["nation", "state"]
+    assert area_tree(run, most_bytes=10) == ""
+
+
+def test_margins_shrink_with_the_count():
+    rng = np.random.default_rng(1)
+    count = rng.integers(0, 5000, 3000)
+    sizes, margins = typical_margins(count, np.full(count.size, 5.0))
+    assert sizes == sorted(sizes)
+    assert margins == sorted(margins, reverse=True)
+    assert margins[-1] == pytest.approx(500 / sizes[-1], rel=0.2)
+    assert typical_margins(count, np.zeros(count.size)) == ([], [])
+
+
+# -- charts ---------------------------------------------------------------------------------------
 
 
 def points(svg: str, line: int) -> np.ndarray:

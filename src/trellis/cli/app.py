@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from trellis import __version__
-from trellis.cli import account, check, demo, estimate, ledger, measure, plan, run, verify
+from trellis.cli import (
+    account,
+    check,
+    demo,
+    estimate,
+    evaluate,
+    init,
+    ledger,
+    measure,
+    plan,
+    report,
+    run,
+    verify,
+)
 from trellis.cli.terminal import Terminal, reports_errors
 
 app = typer.Typer(
@@ -19,7 +32,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for _module in (demo, check, plan, run, measure, estimate, verify, account, ledger):
+for _module in (
+    demo,
+    init,
+    check,
+    plan,
+    run,
+    measure,
+    estimate,
+    verify,
+    report,
+    evaluate,
+    account,
+    ledger,
+):
     app.command(_module.NAME)(reports_errors(_module.command))
 
 

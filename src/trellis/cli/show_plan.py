@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trellis.cli.show_queries import show_queries
+from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -17,9 +18,11 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
     if plan.histogram is not None:
         show_queries(terminal, plan, title)
     else:
-        rows = [_row(plan, level) for level in plan.levels]
+        rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
         columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+        columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
         terminal.table(title, columns, rows)
+    show_effects(terminal, plan)
     terminal.result(plan.protection.in_words())
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")

@@ -15,14 +15,14 @@ from trellis.model.plan import DETAILED, TOTAL
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Noisy cells (areas x cells) and one variance per level, root first.
+    """Noisy cells (areas x cells) and one variance per level, or one per node, root first.
 
     Variance 0 marks exact levels and infinity levels that were not measured. `root_total` is the
     exact sum of the root's cells where it is known beside the noisy cells.
     """
 
     cells: tuple[NDArray[np.int64], ...]
-    variance: tuple[float, ...]
+    variance: tuple[float | NDArray[np.float64], ...]
     root_total: int | None
 
     @classmethod

@@ -33,7 +33,7 @@ def methods_for(plan: Plan) -> dict[str, Estimator]:
     if plan.histogram is not None:
         return {name: METHODS[name] for name in ("gls_topdown", "topdown")}
     if plan.kind != GROUP_SIZES:
-        return METHODS
+        return METHODS if plan.spine is None else {k: METHODS[k] for k in ("gls_topdown", "gls")}
     fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
     return dict.fromkeys(fitting, estimate_group_sizes)
 

@@ -29,6 +29,8 @@ Whole = NDArray[np.int64]
 
 def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
     """Least squares family by family, without variances: the plain TopDown step."""
+    if measurements.spine is not None:
+        raise SpecError("Method topdown has no use for a spine. Use gls_topdown.")
     evidence = Evidence.of(measurements)
     if np.inf in evidence.variance:
         name = measurements.plan.levels[evidence.variance.index(np.inf)]

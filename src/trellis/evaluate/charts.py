@@ -13,8 +13,9 @@ from html import escape
 
 WIDTH, HEIGHT = 640, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 52
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-_DASHES = ("", "7 4", "2 3", "9 3 2 3")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
+_DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2", "1 2")
+_LONGEST_NAME = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,17 @@ class Axis:
         if self.log:
             first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
             step = max(1, round((last - first) / 5))
-            return [(k, f"1e{k}") for k in range(first, last + 1, step)]
+            return [(k, _power_of_ten(k)) for k in range(first, last + 1, step)]
         rough = (high - low) / 5
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * f for f in (1, 2, 5, 10) if unit * f >= rough * 0.999)
         first = math.ceil(low / step - 1e-9)
         last = math.floor(high / step + 1e-9)
         return [(k * step, f"{k * step:g}") for k in range(first, last + 1)]
+
+
+def _power_of_ten(exponent: int) -> str:
+    return f"{10.0**exponent:,g}" if -2 <= exponent <= 5 else f"1e{exponent}"
 
 
 def line_chart(title: str, x_axis: Axis, y_axis: Axis, series: Sequence[Series]) -> str:
@@ -72,19 +77,44 @@ def line_chart(title: str, x_axis: Axis, y_axis: Axis, series: Sequence[Series])
 def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
     """Horizontal bars with their values."""
     most = max(value for _, value in bars) or 1.0
-    step = (HEIGHT - _TOP - 12) / len(bars)
+    step = min(40.0, (HEIGHT - _TOP - 12) / len(bars))
     label_width, parts = 150, []
     for i, (name, value) in enumerate(bars):
         y = _TOP + i * step
         length = (WIDTH - label_width - 90) * value / most
         middle = y + step / 2 + 4
-        parts.append(_text(label_width - 8, middle, name, "end"))
+        parts.append(_text(label_width - 8, middle, _short(name), "end"))
         parts.append(
             f'<rect x="{label_width}" y="{y + step * 0.15:.1f}" width="{length:.1f}" '
             f'height="{step * 0.7:.1f}" fill="{_COLOURS[0]}"/>'
         )
         parts.append(_text(label_width + length + 6, middle, f"{value:.3g}{unit}"))
-    return _svg(title, parts)
+    return _svg(title, parts, height=_TOP + step * len(bars) + 12)
+
+
+def before_after_chart(title: str, rows: Sequence[tuple[str, float, float]]) -> str:
+    """Pairs of horizontal bars: a number before and after, and their ratio."""
+    most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
+    label_width, top, step = 150, 56, 40
+    scale = (WIDTH - label_width - 120) / most
+    parts = []
+    for i, word in enumerate(("before", "after")):
+        x = label_width + 160 * i
+        parts += [_bar(x, 28, 14, i), _text(x + 20, 38, word)]
+    for row, (name, *values) in enumerate(rows):
+        y = top + row * step
+        parts.append(_text(label_width - 8, y + 20, _short(name), "end"))
+        ratio = f" ({values[1] / values[0]:.2f}x)" if values[0] else ""
+        for i, (value, said) in enumerate(zip(values, ("", ratio), strict=True)):
+            parts.append(_bar(label_width, y + 15 * i, scale * value, i))
+            x = label_width + scale * value + 6
+            parts.append(_text(x, y + 11 + 15 * i, f"{value:.3g}{said}"))
+    return _svg(title, parts, height=top + step * len(rows) + 8)
+
+
+def _bar(x: float, y: float, width: float, number: int) -> str:
+    colour = ("#999999", _COLOURS[0])[number]
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="13" fill="{colour}"/>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +167,7 @@ def _legend(number: int, name: str) -> str:
     x = WIDTH - _RIGHT - 236
     return (
         f'<line x1="{x}" y1="{y}" x2="{x + 30}" y2="{y}" stroke-width="2" {_style(number)}/>'
-        + _text(x + 36, y + 4, name)
+        + _text(x + 36, y + 4, _short(name))
     )
 
 
@@ -148,10 +178,15 @@ def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "n
     )
 
 
-def _svg(title: str, parts: Sequence[str]) -> str:
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _svg(title: str, parts: Sequence[str], height: float = HEIGHT) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(title)}" font-family="sans-serif" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
+        f'class="chart" role="img" aria-label="{escape(title)}" '
+        'font-family="sans-serif" font-size="12">'
         '<rect width="100%" height="100%" fill="#fff"/>'
         + _text(WIDTH / 2, 16, title, "middle", "bold")
         + "".join(parts)

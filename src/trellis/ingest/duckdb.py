@@ -22,6 +22,9 @@ from trellis.errors import SourceError
 Source = Path | pa.Table
 """A file, or a frame that was handed over in Python."""
 
+FRAME_NAME = b"trellis.source"
+"""In the metadata of a frame: what messages call it, such as the table of a database."""
+
 TEXT = r'VARCHAR|ENUM\(.*\)|"?NULL"?'
 WHOLE_NUMBERS = r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?"
 """Types of columns, as patterns for `Reader.holds`."""
@@ -63,6 +66,10 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _frame_name(frame: pa.Table) -> str:
+    return (frame.schema.metadata or {}).get(FRAME_NAME, b"the frame").decode()
+
+
 class Reader:
     """One source, opened; `rows` is its name in SQL."""
 
@@ -72,7 +79,7 @@ class Reader:
         self, db: duckdb.DuckDBPyConnection, source: Source, *, confidential: bool = False
     ) -> None:
         self._db, self._confidential = db, confidential
-        self.name = source.name if isinstance(source, Path) else "the frame"
+        self.name = source.name if isinstance(source, Path) else _frame_name(source)
         if isinstance(source, Path):
             self._view_file(source)
         else:

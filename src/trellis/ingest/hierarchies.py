@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Source, open_source
+from trellis.ingest.hrc import paths_from_hrc
 from trellis.ingest.parent_child import paths_from_parents
 from trellis.model.hierarchy import CODE, Codes, Hierarchy
 from trellis.storage.codes import codes_from_arrow
@@ -90,6 +92,21 @@ def from_parent_child(
             f"FROM {reader.rows}"
         )
     paths = paths_from_parents(pairs["child"].to_pylist(), pairs["parent"].to_pylist())
+    return _from_paths(paths, levels, root)
+
+
+def from_hrc(
+    source: Source, lead: str, levels: Sequence[str] | None = None, root: Root | None = None
+) -> Hierarchy:
+    """A tau-Argus file of codes; see `trellis.ingest.hrc`."""
+    if not isinstance(source, Path):
+        raise InputError("hierarchy.hrc is a file of its own: name it in the spec.")
+    return _from_paths(paths_from_hrc(source, lead), levels, root)
+
+
+def _from_paths(
+    paths: list[tuple[str, ...]], levels: Sequence[str] | None, root: Root | None
+) -> Hierarchy:
     if root is not None:
         paths = [(root[1], *path) for path in paths]
         below = levels or [f"level_{i}" for i in range(1, max(map(len, paths), default=1))]

@@ -10,13 +10,19 @@ from trellis.errors import LedgerError, StructureError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan
+from trellis.model.spine import Spine
 from trellis.privacy.bits import RandomBits
 from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.ledger import Claim
 
 
 def measure_counts(
-    plan: Plan, hierarchy: Hierarchy, counts: TrueCounts, claim: Claim, bits: RandomBits
+    plan: Plan,
+    hierarchy: Hierarchy,
+    counts: TrueCounts,
+    claim: Claim,
+    bits: RandomBits,
+    spine: Spine | None = None,
 ) -> Measurements:
     """Noisy answers to all planned queries.
 
@@ -24,21 +30,48 @@ def measure_counts(
     """
     if claim.guarantee != plan.privacy:
         raise LedgerError("The ledger was charged for another plan. Start in a new run folder.")
-    exact = exact_answers(plan, hierarchy, counts)
+    if spine is None:
+        exact = exact_answers(plan, hierarchy, counts)
+    else:
+        exact = answers_on_spine(plan, hierarchy, counts, spine)
     noisy = []
     for query, answer in zip(plan.queries, exact, strict=True):
         if query.noise is not None:
             answer = answer + query.noise.sample(answer.size, bits).reshape(answer.shape)
         noisy.append(answer)
-    return Measurements(plan, hierarchy, tuple(noisy))
+    tree = hierarchy if spine is None else spine.hierarchy
+    return Measurements(plan, tree, tuple(noisy), spine)
 
 
 def exact_answers(plan: Plan, hierarchy: Hierarchy, counts: TrueCounts) -> list[NDArray[np.int64]]:
     """True answers to the planned queries, in their order: everything that is measured."""
+    if plan.spine is not None:
+        raise StructureError("The plan measures a spine, and there is none.")
     if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
         raise StructureError("The counts belong to another hierarchy or schema.")
     levels = dict(zip(hierarchy.level_names, hierarchy.sum_up(counts.leaves), strict=True))
     return [_answer(q.query, levels[q.level]) for q in plan.queries]
+
+
+def answers_on_spine(
+    plan: Plan, hierarchy: Hierarchy, counts: TrueCounts, spine: Spine
+) -> list[NDArray[np.int64]]:
+    """The same on a spine, which must be the planned one: only nodes that were priced answer."""
+    if plan.spine is None:
+        raise StructureError("There is a spine, and the plan does not measure it.")
+    plan.spine.require(spine)
+    if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
+        raise StructureError("The counts belong to another hierarchy or schema.")
+    tree = spine.hierarchy
+    totals = tree.sum_up(counts.leaves[spine.leaf_order])
+    levels = dict(zip(tree.level_names, totals, strict=True))
+    answers = []
+    for q in plan.queries:
+        cells = levels[q.level]
+        if q.share_class is not None:
+            cells = cells[spine.rows(q.level, q.share_class)]
+        answers.append(_answer(q.query, cells))
+    return answers
 
 
 def _answer(query: str, cells: NDArray[np.int64]) -> NDArray[np.int64]:

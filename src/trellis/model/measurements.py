@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from trellis.errors import StructureError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
+from trellis.model.spine import Spine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,21 +23,47 @@ class Measurements:
     plan: Plan
     hierarchy: Hierarchy
     values: tuple[NDArray[np.int64], ...]
+    spine: Spine | None = None  # then `hierarchy` is its tree
 
     def __post_init__(self) -> None:
         plan, hierarchy = self.plan, self.hierarchy
-        if (plan.levels, plan.sizes) != (hierarchy.level_names, hierarchy.sizes):
+        if (plan.tree_levels, plan.tree_sizes) != (hierarchy.level_names, hierarchy.sizes):
             raise StructureError("The plan was made for another hierarchy.")
+        if (plan.spine is None) != (self.spine is None):
+            raise StructureError("A plan with a spine is measured on it, and no other is.")
+        if plan.spine is not None and self.spine is not None:
+            plan.spine.require(self.spine)
         if len(self.values) != len(plan.queries):
             raise StructureError("There must be one array for each planned query.")
         for planned, values in zip(plan.queries, self.values, strict=True):
-            shape = (hierarchy.size(planned.level), plan.width(planned.query))
+            shape = (plan.n_nodes(planned), plan.width(planned.query))
             if values.dtype != np.int64 or values.shape != shape:
                 raise StructureError(f"{planned.label!r} needs whole numbers of shape {shape}.")
 
-    def answer(self, level: str, query: str) -> tuple[NDArray[np.int64], float] | None:
-        """Values and variance of a query on a level, or None if it was not measured."""
+    def answer(
+        self, level: str, query: str
+    ) -> tuple[NDArray[np.int64], float | NDArray[np.float64]] | None:
+        """Values and variance of a query on a level, or None if it was not measured.
+
+        On a spine, variances are those of the nodes: infinity where a node was not measured.
+        """
+        if self.spine is not None and (found := self._by_class(level, query)) is not None:
+            return found
         for planned, values in zip(self.plan.queries, self.values, strict=True):
             if (planned.level, planned.query) == (level, query):
                 return values, planned.variance
         return None
+
+    def _by_class(
+        self, level: str, query: str
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        assert self.spine is not None
+        size = self.hierarchy.size(level)
+        values = np.zeros((size, self.plan.width(query)), dtype=np.int64)
+        variance = np.full(size, np.inf)
+        found = False
+        for planned, answers in zip(self.plan.queries, self.values, strict=True):
+            if (planned.level, planned.query) == (level, query) and planned.share_class is not None:
+                rows = self.spine.rows(level, planned.share_class)
+                values[rows], variance[rows], found = answers, planned.variance, True
+        return (values, variance) if found else None

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import StructureError
+from trellis.model.areas import AreaPlan, Effect
 from trellis.model.histograms import HistogramPlan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
+from trellis.model.spine import SpinePlan
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION, Table
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
@@ -24,6 +26,8 @@ class PlannedQuery:
 
     `noise` is None where the answer is published exactly; such a query has no share.
     `max_quantity` is the most that one record adds to the size of a group; for group sizes only.
+    On a spine, `share_class` is the position of the share among those of the level: the query is
+    asked of the nodes that have it.
     """
 
     level: str
@@ -31,10 +35,13 @@ class PlannedQuery:
     share: Fraction
     noise: Mechanism | None
     max_quantity: int = 1
+    share_class: int | None = None
 
     @property
     def label(self) -> str:
-        return f"{self.level}: {self.query}" + (", exact" if self.noise is None else "")
+        of = "" if self.share_class is None else f", share {self.share}"
+        exact = ", exact" if self.noise is None else ""
+        return f"{self.level}: {self.query}{of}{exact}"
 
     @property
     def variance(self) -> float:
@@ -79,17 +86,20 @@ class Plan:
     hierarchy_digest: str
     expected_errors: tuple[ExpectedError, ...] | None
     weights: tuple[Fraction, ...] | None = None  # of the levels in sums of squares; group sizes
+    spine: SpinePlan | None = None  # the internal tree that is measured in place of the levels
+    interests: tuple[AreaPlan, ...] = ()  # categories of areas that are released too
+    effects: tuple[Effect, ...] | None = None  # what the spine does for them and for the levels
     histogram: HistogramPlan | None = None
 
     def __post_init__(self) -> None:
         noisy = [q for q in self.queries if q.noise is not None]
-        if noisy and sum(q.share for q in noisy) != 1:
+        if noisy and any(sum(noisy[i].share for i in path) != 1 for path in self._paths(noisy)):
             raise StructureError("The shares of the measured queries must sum to exactly one.")
         if any(q.share <= 0 for q in noisy) or any(
             q.share for q in self.queries if q.noise is None
         ):
             raise StructureError("A query has a positive share if and only if it has noise.")
-        if unknown := {q.level for q in self.queries} - set(self.levels):
+        if unknown := {q.level for q in self.queries} - set(self.tree_levels):
             raise StructureError(f"Queries on unknown levels {sorted(unknown)}.")
         labels = [q.label for q in self.queries]
         if len(set(labels)) != len(labels):
@@ -107,7 +117,35 @@ class Plan:
         return Guarantee(
             self.protection,
             tuple(Charge(q.label, q.noise, q.table) for q in self.queries if q.noise is not None),
+            self._paths([q for q in self.queries if q.noise is not None]) if self.spine else (),
         )
+
+    def _paths(self, noisy: list[PlannedQuery]) -> tuple[tuple[int, ...], ...]:
+        """The positions of the noisy queries that each kind of path from root to leaf meets."""
+        if self.spine is None:
+            return (tuple(range(len(noisy))),)
+        position = dict(zip(self.spine.levels, range(len(self.spine.levels)), strict=True))
+        met = {
+            tuple(i for i, q in enumerate(noisy) if path[position[q.level]] == q.share_class)
+            for path in self.spine.paths
+        }
+        return tuple(sorted(met))
+
+    @property
+    def tree_levels(self) -> tuple[str, ...]:
+        """The levels of the tree that is measured."""
+        return self.levels if self.spine is None else self.spine.levels
+
+    @property
+    def tree_sizes(self) -> tuple[int, ...]:
+        return self.sizes if self.spine is None else self.spine.sizes
+
+    def n_nodes(self, query: PlannedQuery) -> int:
+        """How many nodes a query is asked of."""
+        level = self.tree_levels.index(query.level)
+        if self.spine is None or query.share_class is None:
+            return self.tree_sizes[level]
+        return self.spine.nodes[level][query.share_class]
 
     def query(self, level: str, query: str) -> PlannedQuery | None:
         """The planned query on a level, or None if it is not asked."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
+from trellis.privacy.accounting.curves import simple_epsilons
 from trellis.privacy.accounting.privacy_curve import WorstCase
 from trellis.privacy.accounting.profiles import (
     ATTRIBUTE_IN_WORDS,
@@ -35,34 +38,44 @@ class SmallerChange:
     def epsilon(self, delta: float) -> float:
         return 0.0 if self.curve is None else self.curve.epsilon(delta)
 
+    def bound(self, delta: float) -> float:
+        """A safe epsilon at once, by the tight conversion from zero-concentrated DP."""
+        if self.curve is None:
+            return 0.0
+        return max(float(simple_epsilons(c, np.array([delta]))[0]) for c in self.curve.cases)
+
 
 def smaller_changes(plan: Plan) -> list[SmallerChange]:
     """One for each level above the leaves, and one for each attribute if there are several."""
     if plan.kind != COUNTS or plan.protection.neighbours is not Neighbours.REPLACE:
         return []
-    profile, records = _profile(plan), plan.protection.max_contribution
+    profiles, records = _profiles(plan), plan.protection.max_contribution
+    levels = plan.tree_levels
     changes = []
     for position, level in enumerate(plan.levels[:-1]):
-        below = plan.levels[position + 1 :]
-        costs = any(query.level in below for query in profile)
-        curve = location_within([profile], plan.levels, level, records) if costs else None
+        # On a spine, a change inside a published area costs the levels that divide it.
+        whole = position + 1 if plan.spine is None else plan.spine.keeps_whole[position]
+        costs = any(query.level in levels[whole:] for profile in profiles for query in profile)
+        curve = location_within(profiles, levels, levels[whole - 1], records) if costs else None
         name = f"location only, within one area of level {level}"
         changes.append(SmallerChange(name, LOCATION_IN_WORDS, curve))
     if len(plan.schema.names) > 1:
         for attribute in plan.schema.names:
-            costs = any(attribute in query.separates for query in profile)
-            curve = one_attribute([profile], attribute, records) if costs else None
+            costs = any(attribute in q.separates for profile in profiles for q in profile)
+            curve = one_attribute(profiles, attribute, records) if costs else None
             changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS, curve))
     return changes
 
 
-def _profile(plan: Plan) -> Profile:
-    """What is measured on the path of one record; all paths carry the same noise."""
-    return tuple(
+def _profiles(plan: Plan) -> list[Profile]:
+    """What is measured on the path of one record, for every kind of path."""
+    queries = [
         Query(planned.level, planned.noise, separates=_separated(plan, planned.query))
         for planned in plan.queries
         if planned.noise is not None
-    )
+    ]
+    paths = plan.privacy.paths or (range(len(queries)),)
+    return [tuple(queries[i] for i in path) for path in paths]
 
 
 def _separated(plan: Plan, query: str) -> frozenset[str]:

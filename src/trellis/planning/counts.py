@@ -48,7 +48,7 @@ def plan_counts(
     # With several cells the exact total of the root says nothing about its cells.
     measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
     shares = request.shares.over(levels, measurable)
-    _check_identifiable(request.method, levels, measurable, shares)
+    check_identifiable(request.method, levels, measurable, shares)
 
     noise = noise_for_shares(request.budget, shares, protection)
     invariants = [PlannedQuery(name, TOTAL, Fraction(0), None) for name in exact]
@@ -74,7 +74,7 @@ def plan_counts(
     )
 
 
-def _check_identifiable(
+def check_identifiable(
     method: str, levels: Sequence[str], measurable: Sequence[str], shares: dict[str, Fraction]
 ) -> None:
     """Every cell of every area must be determined by what is measured."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting import Composition, Coordinates, PrivacyCurve
+from trellis.privacy.accounting.profiles import Query, whole_record
 from trellis.privacy.changes import PARTITION, Change, Table
 from trellis.privacy.mechanisms import DiscreteLaplace, Mechanism
 from trellis.privacy.neighbours import Neighbours
@@ -25,25 +26,53 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The exact cost of measuring some tables of the same records."""
+    """The exact cost of measuring some tables of the same records.
+
+    Where areas of one level carry different noise, `paths` holds, for every kind of path from the
+    root to a leaf, the positions of its charges. A record meets the charges of one path; a replaced
+    one those of two, half of each change. Without paths, every record meets all charges.
+    """
 
     protection: Protection
     charges: tuple[Charge, ...]
+    paths: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.paths and any(charge.table != PARTITION for charge in self.charges):
+            raise PrivacyError("Only counts of records can have noise that depends on the path.")
+        if self.paths and set().union(*self.paths) != set(range(len(self.charges))):
+            raise PrivacyError("Every charge must lie on a path, and every path have charges.")
+
+    @property
+    def _charges_met(self) -> list[list[Charge]]:
+        """The charges of each path."""
+        if not self.paths:
+            return [list(self.charges)]
+        return [[self.charges[i] for i in path] for path in self.paths]
 
     @property
     def rho(self) -> Fraction:
-        """Zero-concentrated DP; pure charges count with epsilon^2 / 2."""
-        return sum((self._rho_of(charge) for charge in self.charges), Fraction(0))
+        """Zero-concentrated DP; pure charges count with epsilon^2 / 2.
+
+        The largest of any path. Half of one path and half of another cost no more than the dearer.
+        """
+        return max(
+            sum((self._rho_of(charge) for charge in path), Fraction(0))
+            for path in self._charges_met
+        )
 
     @property
     def pure_epsilon(self) -> Fraction | None:
         """Pure DP, or None where some noise is Gaussian and gives none."""
-        total = Fraction(0)
-        for charge in self.charges:
-            if not isinstance(charge.mechanism, DiscreteLaplace):
-                return None
-            total += charge.mechanism.epsilon(self.change(charge).l1)
-        return total
+        totals = []
+        for path in self._charges_met:
+            total = Fraction(0)
+            for charge in path:
+                if not isinstance(charge.mechanism, DiscreteLaplace):
+                    return None
+                total += charge.mechanism.epsilon(self.change(charge).l1)
+            totals.append(total)
+        return max(totals)
 
     def change(self, charge: Charge) -> Change:
         """How far one unit can move what this charge is for."""
@@ -90,12 +119,24 @@ class GuaranteeCurve(PrivacyCurve):
 
     @property
     def cases(self) -> tuple[Composition, ...]:
+        if self.guarantee.paths:
+            return self._path_cases
         moved = [
             Coordinates(charge.mechanism, cells, distance)
             for charge in self.guarantee.charges
             for distance, cells in self.guarantee.change(charge).moves
         ]
         return (Composition.of(moved),)
+
+    @property
+    def _path_cases(self) -> tuple[Composition, ...]:
+        """The worst path for added or removed records, the worst pair of them for replaced ones."""
+        guarantee, protection = self.guarantee, self.guarantee.protection
+        profiles = [
+            tuple(Query(guarantee.charges[i].label, guarantee.charges[i].mechanism) for i in path)
+            for path in guarantee.paths
+        ]
+        return whole_record(profiles, protection.neighbours, protection.max_contribution).cases
 
     @property
     def certified(self) -> bool:

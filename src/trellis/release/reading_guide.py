@@ -10,8 +10,8 @@ ABOUT_ERRORS = {
         "`std_error` is the standard error of the best linear unbiased estimate of the count, made "
         "from all measurements. The published `count` is the nearest set of whole, non-negative "
         "numbers that add up. `lower` and `upper` enclose the true count with the stated "
-        "confidence: an interval around the unbiased estimate, floored at zero, rounded outwards, "
-        "and widened where needed to contain the published count."
+        "confidence: an interval around the unbiased estimate, floored at zero, rounded to "
+        "whole numbers, and widened where needed to contain the published count."
     ),
     "gls": (
         "`count` is the best linear unbiased estimate: a real number that may be negative, "

@@ -54,8 +54,8 @@ the true value with the stated confidence; `gini` has no interval.
 `std_error` belongs to the best linear unbiased estimate of the count, made from all measurements.
 The published `count` uses more: no count is negative, and sizes have an order. `lower` and `upper`
 enclose the true count with the stated confidence: an interval around the unbiased estimate, floored
-at zero, rounded outwards, and widened where needed to contain the published count. The confidence
-is {plan.confidence}.
+at zero, rounded to whole numbers, and widened where needed to contain the published count. The
+confidence is {plan.confidence}.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+from numpy.typing import NDArray
 
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
@@ -28,16 +29,26 @@ def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
     codes = level_codes(hierarchy, level).take(pa.array(np.repeat(shown, n_cells)))
     columns = {"geocode": codes, "level": repeated(name, size, pa.string())}
     columns |= cell_columns(plan.schema, shown.size)
-    columns["count"] = pa.array(counts.ravel())
-    if estimates.centre is None or estimates.std_error is None:
-        columns["std_error"] = pa.nulls(size, pa.float64())
-        columns["lower"] = columns["upper"] = pa.nulls(size, pa.int64())
-    else:
-        std_error = estimates.std_error[level][shown]
-        ends = interval(counts, estimates.centre[level][shown], std_error, interval_factor(plan))
-        columns["std_error"] = pa.array(std_error.ravel())
-        columns["lower"], columns["upper"] = (pa.array(end.ravel()) for end in ends)
-    return pa.table(columns)
+    margins: tuple[NDArray, NDArray] | None = None
+    if estimates.centre is not None and estimates.std_error is not None:
+        margins = estimates.centre[level][shown], estimates.std_error[level][shown]
+    return pa.table(columns | count_columns(plan, counts, margins))
+
+
+def count_columns(
+    plan: Plan, counts: NDArray, margins: tuple[NDArray, NDArray] | None
+) -> dict[str, pa.Array]:
+    """Counts with their margins of error, which are empty without centres and standard errors."""
+    columns = {"count": pa.array(counts.ravel())}
+    if margins is None:
+        empty = pa.nulls(counts.size, pa.int64())
+        return columns | {
+            "std_error": pa.nulls(counts.size, pa.float64()), "lower": empty, "upper": empty
+        }  # fmt: skip
+    centre, std_error = margins
+    lower, upper = interval(counts, centre, std_error, interval_factor(plan))
+    columns["std_error"] = pa.array(std_error.ravel())
+    return columns | {"lower": pa.array(lower.ravel()), "upper": pa.array(upper.ravel())}
 
 
 def write_tables(folder: Path, plan: Plan, estimates: Estimates, csv: bool | None) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.area_estimates import AreaEstimates
+from trellis.model.areas import Category
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
@@ -35,6 +38,34 @@ def read_estimates(
             return Estimates(hierarchy, schema, arrays("count"), adds_up=adds_up)
         columns = map(arrays, ("count", "centre", "std_error"))
         return Estimates(hierarchy, schema, *columns, adds_up=adds_up)
+
+
+def write_area_estimates(folder: Path, areas: Sequence[AreaEstimates]) -> None:
+    """One file per category of areas of interest, beside those of the levels."""
+    for estimates in areas:
+        columns = {"count": estimates.counts.ravel()}
+        if estimates.centre is not None and estimates.std_error is not None:
+            columns["centre"] = estimates.centre.ravel()
+            columns["std_error"] = estimates.std_error.ravel()
+        write_table(_area_file(folder, estimates.category.name), pa.table(columns))
+
+
+def read_area_estimates(
+    folder: Path, categories: Sequence[Category], schema: Schema
+) -> list[AreaEstimates]:
+    found = []
+    for category in categories:
+        path = _area_file(folder, category.name)
+        table = read_table(path)
+        with refusing_damage(path):
+            arrays = [table[name].to_numpy().reshape(-1, schema.n_cells)
+                      for name in table.column_names]  # fmt: skip
+            found.append(AreaEstimates(category, *arrays))
+    return found
+
+
+def _area_file(folder: Path, name: str) -> Path:
+    return folder / "areas" / f"{name}.parquet"
 
 
 def _file(folder: Path, level: str) -> Path:

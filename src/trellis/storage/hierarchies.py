@@ -19,18 +19,22 @@ _LEVELS = b"trellis.levels"
 
 def write_hierarchy(path: Path, hierarchy: Hierarchy) -> None:
     """Columns: level (position), code, parent (position on the level above), passes_through."""
+    write_table(path, hierarchy_to_table(hierarchy))
+
+
+def hierarchy_to_table(hierarchy: Hierarchy) -> pa.Table:
     parts = [_level_table(hierarchy, level) for level in range(hierarchy.n_levels)]
     names = json.dumps(hierarchy.level_names)
-    write_table(path, pa.concat_tables(parts).replace_schema_metadata({_LEVELS: names}))
+    return pa.concat_tables(parts).replace_schema_metadata({_LEVELS: names})
 
 
 def read_hierarchy(path: Path) -> Hierarchy:
     table = read_table(path)
     with refusing_damage(path):
-        return _from_table(table)
+        return hierarchy_from_table(table)
 
 
-def _from_table(table: pa.Table) -> Hierarchy:
+def hierarchy_from_table(table: pa.Table) -> Hierarchy:
     names = tuple(json.loads((table.schema.metadata or {})[_LEVELS]))
     level = table["level"].to_numpy()
     bounds = np.searchsorted(level, np.arange(len(names) + 1))

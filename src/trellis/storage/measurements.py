@@ -2,6 +2,7 @@
 
     measurements/level=county/query=total.parquet    geocode, <attributes>, value, variance
 
+On a spine there is one file for each share of a level: level=tract/class=2/query=total.parquet.
 Rows stand in the order of the hierarchy, cells fastest. Pass-through nodes of a ragged tree
 are measured like others and are in the file.
 """
@@ -17,19 +18,25 @@ from trellis.errors import RunFolderError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
+from trellis.model.spine import Spine
 from trellis.storage.cells import cell_columns
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table
 
 
 def measurement_file(folder: Path, query: PlannedQuery) -> Path:
-    return folder / f"level={query.level}" / f"query={query.query}.parquet"
+    place = folder / f"level={query.level}"
+    if query.share_class is not None:
+        place /= f"class={query.share_class}"
+    return place / f"query={query.query}.parquet"
 
 
 def write_measurements(folder: Path, measurements: Measurements) -> None:
     hierarchy, schema = measurements.hierarchy, measurements.plan.schema
     for query, values in zip(measurements.plan.queries, measurements.values, strict=True):
         codes = level_codes(hierarchy, query.level)
+        if measurements.spine is not None and query.share_class is not None:
+            codes = codes.take(pa.array(measurements.spine.rows(query.level, query.share_class)))
         n_areas, width = values.shape
         columns = {"geocode": codes.take(pa.array(np.repeat(np.arange(n_areas), width)))}
         if query.query != TOTAL:
@@ -39,14 +46,18 @@ def write_measurements(folder: Path, measurements: Measurements) -> None:
         write_table(measurement_file(folder, query), pa.table(columns))
 
 
-def read_measurements(folder: Path, plan: Plan, hierarchy: Hierarchy) -> Measurements:
+def read_measurements(
+    folder: Path, plan: Plan, hierarchy: Hierarchy, spine: Spine | None = None
+) -> Measurements:
+    """What was measured on the hierarchy or, if there is one, on the spine."""
+    tree = hierarchy if spine is None else spine.hierarchy
     arrays = []
     for query in plan.queries:
         path = measurement_file(folder, query)
         with refusing_damage(path):
             values = read_table(path, ["value"])["value"].to_numpy()
         width = plan.width(query.query)
-        if values.dtype != np.int64 or values.size != hierarchy.size(query.level) * width:
+        if values.dtype != np.int64 or values.size != plan.n_nodes(query) * width:
             raise RunFolderError(f"{path} does not fit the plan. Start in a new run folder.")
         arrays.append(values.reshape(-1, width))
-    return Measurements(plan, hierarchy, tuple(arrays))
+    return Measurements(plan, tree, tuple(arrays), spine)

@@ -17,6 +17,7 @@ from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
 from trellis.storage.atomic import read_json
+from trellis.storage.spines import spine_from_json, spine_to_json
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -43,6 +44,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         **({} if weights is None else {"weights": weights}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
         **({"histogram": asdict(plan.histogram)} if plan.histogram is not None else {}),
+        **spine_to_json(plan),
     }
 
 
@@ -75,6 +77,7 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
         weights=None if weights is None else tuple(map(Fraction, weights)),
         histogram=_histogram_from_json(content.get("histogram")),
+        **spine_from_json(content),
     )
 
 
@@ -109,7 +112,8 @@ def query_to_json(query: PlannedQuery) -> dict[str, Any]:
     noise = None if query.noise is None else noise_to_json(query.noise)
     content = {"level": query.level, "query": query.query, "share": str(query.share)}
     bound = {"max_quantity": query.max_quantity} if query.query in SIZE_QUERIES else {}
-    return {**content, "noise": noise, **bound}
+    of = {} if query.share_class is None else {"class": query.share_class}
+    return {**content, "noise": noise, **bound, **of}
 
 
 def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
@@ -120,6 +124,7 @@ def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
         Fraction(content["share"]),
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
         content.get("max_quantity", 1),
+        content.get("class"),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 from hashlib import sha256
+from itertools import combinations_with_replacement
 from json import dumps
 from typing import Any
 
@@ -58,16 +59,17 @@ def identity(run: RunFiles) -> Iterator[str]:
 def budget(run: RunFiles) -> Iterator[str]:
     """Shares sum to one, and the noise costs no more than the budget: exactly, in fractions."""
     noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
-    if sum(Fraction(q["share"]) for q in noisy) != 1:
+    paths = run.paths(noisy)
+    if any(sum(Fraction(q["share"]) for q in path) != 1 for path in paths):
         yield "the shares of plan.json do not sum to one"
     total = {name: Fraction(value) for name, value in run.plan["budget"].items()}
-    cost, kind = _cost(run.plan, noisy)
+    cost, kind = max(_cost(run.plan, path) for path in paths)
     if "delta" in total:
-        if _accountant(run.plan, noisy).delta(total["epsilon"]) > total["delta"]:
+        if _accountant(run.plan, paths).delta(total["epsilon"]) > total["delta"]:
             yield "the noise of plan.json does not keep its epsilon and delta"
     elif cost != total[kind]:
         yield f"the noise of plan.json costs {kind} = {cost}, not {total[kind]}"
-    unit = cost / sum(Fraction(q["share"]) for q in noisy)
+    unit = cost / sum(Fraction(q["share"]) for q in paths[0])
     for q in noisy:
         if _cost(run.plan, [q])[0] != unit * Fraction(q["share"]):
             yield f"the noise of level {q['level']} does not fit its share"
@@ -89,7 +91,8 @@ def privacy(run: RunFiles) -> Iterator[str]:
     for key, value in stated.items():
         if record[key] != value:
             yield f"privacy.json and plan.json differ in {key}"
-    cost, kind = _cost(run.plan, [q for q in run.plan["queries"] if q["noise"] is not None])
+    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
+    cost, kind = max(_cost(run.plan, path) for path in run.paths(noisy))
     if Fraction(record["rho" if kind == "rho" else "epsilon_pure"]) != cost:
         yield f"privacy.json does not state the cost {kind} = {cost}"
     if protection["unit"] not in " ".join(record["guarantee"]):
@@ -101,22 +104,20 @@ def privacy(run: RunFiles) -> Iterator[str]:
 
 def measurements(run: RunFiles) -> Iterator[str]:
     """There is one measurement of each planned query, with the planned noise."""
-    levels = {level.name: level for level in run.levels}
-    expected = {f"level={q['level']}/query={q['query']}.parquet" for q in run.plan["queries"]}
+    expected = {run.measurement(q) for q in run.plan["queries"]}
     folder = run.path / "measurements"
-    there = {p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")}
+    there = {f"measurements/{p.relative_to(folder).as_posix()}" for p in folder.rglob("*.parquet")}
     for name in sorted(there ^ expected):
-        yield f"measurements/{name} is not both planned and there"
+        yield f"{name} is not both planned and there"
     for q in run.plan["queries"]:
-        name = f"measurements/level={q['level']}/query={q['query']}.parquet"
-        if name.removeprefix("measurements/") not in there:
+        if (name := run.measurement(q)) not in there:
             continue
         table = run.table(name)
         cells = run.cells_of(q["query"])
-        level = levels[q["level"]]
-        if not level.lists(table["geocode"], np.arange(len(level)), len(cells)):
+        level, nodes = run.asked_of(q)
+        if not level.lists(table["geocode"], nodes, len(cells)):
             yield f"{name} does not list the areas of its level in order"
-        if q["query"] != "total" and not run.names_cells(table, cells, len(level)):
+        if q["query"] != "total" and not run.names_cells(table, cells, nodes.size):
             yield f"{name} does not name the cells in order"
         if table.schema.field("value").type != pa.int64() or table["value"].null_count:
             yield f"{name} holds values that are not whole numbers"
@@ -155,8 +156,23 @@ def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction
     return cost, kind
 
 
-def _accountant(plan: dict[str, Any], queries: list[dict[str, Any]]) -> WorstCase:
-    """The exact accountant, or zero-concentrated DP where the worst change is not certain."""
+def _accountant(plan: dict[str, Any], paths: list[list[dict[str, Any]]]) -> WorstCase:
+    """The exact accountant, or zero-concentrated DP where the worst change is not certain.
+
+    Where noise depends on the path, a replaced record moves half of what it moves on each of two.
+    """
+    if len(paths) == 1:
+        return _one_path(plan, paths[0])
+    m = plan["protection"]["max_contribution"]
+    replaced = plan["protection"]["neighbours"] == "replace"
+    noises = [[mechanism(q["noise"]["law"], q["noise"]["parameter"]) for q in p] for p in paths]
+    changes = [a + b for a, b in combinations_with_replacement(noises, 2)] if replaced else noises
+    cases = {Composition.of([Coordinates(noise, 1, m) for noise in c]) for c in changes}
+    certain = all(one_cell_is_worst(noise, 1, m) for noises in changes for noise in noises)
+    return WorstCase(tuple(cases), certain)
+
+
+def _one_path(plan: dict[str, Any], queries: list[dict[str, Any]]) -> WorstCase:
     m, parts, certain = plan["protection"]["max_contribution"], [], True
     for q in queries:
         noise = mechanism(q["noise"]["law"], q["noise"]["parameter"])

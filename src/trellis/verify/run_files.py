@@ -98,6 +98,57 @@ class RunFiles:
         return found
 
     @cached_property
+    def tree(self) -> list[Level]:
+        """The levels that were measured: those of the spine, if there is one."""
+        return self.levels if "spine" not in self.plan else self._spine[0]
+
+    @cached_property
+    def node_classes(self) -> list[np.ndarray]:
+        """Per level of the spine, the class of every node's share."""
+        return self._spine[1]
+
+    @cached_property
+    def spine_leaves(self) -> np.ndarray:
+        """For each leaf of the spine, its position among the published leaves."""
+        return self._spine[2]
+
+    @cached_property
+    def _spine(self) -> tuple[list[Level], list[np.ndarray], np.ndarray]:
+        table = self.table("spine.parquet")
+        position, leaf = table["level"].to_numpy(), table["leaf"].to_numpy()
+        levels, classes = [], []
+        planned = self.plan["spine"]["levels"]
+        for index, level in enumerate(planned):
+            part = table.filter(pa.array(position == index))
+            codes, parent = part["code"].combine_chunks(), part["parent"].to_numpy()
+            levels.append(Level(level["level"], codes, parent, np.zeros(len(codes), dtype=bool)))
+            classes.append(part["class"].to_numpy().astype(int))
+        return levels, classes, leaf[position == len(planned) - 1]
+
+    def paths(self, noisy: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The noisy queries that each kind of path from the root to a leaf meets."""
+        if "spine" not in self.plan:
+            return [noisy]
+        number = {level["level"]: i for i, level in enumerate(self.plan["spine"]["levels"])}
+        return [
+            [q for q in noisy if path[number[q["level"]]] == q["class"]]
+            for path in self.plan["spine"]["paths"]
+        ]
+
+    def measurement(self, query: dict[str, Any]) -> str:
+        """The file of a planned query."""
+        of = f"class={query['class']}/" if "class" in query else ""
+        return f"measurements/level={query['level']}/{of}query={query['query']}.parquet"
+
+    def asked_of(self, query: dict[str, Any]) -> tuple[Level, np.ndarray]:
+        """The level and the nodes that a query was asked of."""
+        index = [level.name for level in self.tree].index(query["level"])
+        level = self.tree[index]
+        if "class" not in query:
+            return level, np.arange(len(level))
+        return level, np.flatnonzero(self.node_classes[index] == query["class"])
+
+    @cached_property
     def cells(self) -> list[tuple[str, ...]]:
         """Categories of each cell, last attribute fastest."""
         return list(product(*self.plan["schema"].values()))
@@ -158,6 +209,24 @@ class RunFiles:
         if values.size != level.shown.size * len(self.cells):
             raise Unreadable(f"release/{level.name}.parquet has a wrong number of rows")
         return values.reshape(-1, len(self.cells))
+
+    def leaf_counts(self) -> np.ndarray:
+        """Published counts of all leaves x cells; one that ends early is published further up."""
+        found = np.zeros((len(self.levels[-1]), len(self.cells)))
+        node = np.arange(len(self.levels[-1]))
+        pending = np.ones(node.size, dtype=bool)
+        for index in range(len(self.levels) - 1, -1, -1):
+            level = self.levels[index]
+            here = pending & ~level.padding[node]
+            row = np.cumsum(~level.padding) - 1
+            counts = self.counts(level)
+            if not found.any() and index == len(self.levels) - 1:
+                found = found.astype(counts.dtype)
+            found[here] = counts[row[node[here]]]
+            pending &= ~here
+            if index:
+                node = level.parent[node]
+        return found
 
     def _json(self, name: str) -> dict[str, Any]:
         try:

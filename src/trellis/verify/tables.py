@@ -130,6 +130,7 @@ def estimates(run: RunFiles) -> Iterator[str]:
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
     names = [f"release/{level.name}" for level in run.levels]
+    names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if "histogram" in run.plan:
         names = [stem for _, _, stem in published(run)]
     elif run.has_sizes:

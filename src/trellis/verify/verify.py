@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import group_sizes, histograms, promises, tables
+from trellis.verify import areas, group_sizes, histograms, promises, spine, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
@@ -47,6 +47,11 @@ _HISTOGRAM_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     tables.csv,
 )
 
+_CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
+    "spine": spine.spine,
+    "areas": areas.areas,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -69,7 +74,9 @@ def verify_run(path: str | Path) -> list[Finding]:
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
-    return [_carry_out(check, run) for check in _checks(run)]
+    checks = _checks(run)
+    checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
+    return [_carry_out(check, run) for check in checks]
 
 
 def _checks(run: RunFiles) -> tuple[Callable[[RunFiles], Iterator[str]], ...]:
@@ -79,6 +86,13 @@ def _checks(run: RunFiles) -> tuple[Callable[[RunFiles], Iterator[str]], ...]:
         return _CHECKS + (_SIZE_CHECKS if run.has_sizes else ())
     except (Unreadable, KeyError):
         return _CHECKS  # they say what is wrong with the plan
+
+
+def _plan_keys(run: RunFiles) -> set[str]:
+    try:
+        return set(run.plan)
+    except Unreadable:
+        return set()
 
 
 def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:

@@ -8,19 +8,17 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
-from trellis.planning.expected_error import with_expected_errors
 from trellis.workflow.confidential_half import measure_into
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import prepare
+from trellis.workflow.prepare import foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
-def plan(spec: Spec, *, hierarchy: Any = None) -> Plan:
+def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
-    prepared = prepare(spec, hierarchy)
-    return with_expected_errors(prepared.plan, prepared.hierarchy)
+    return foreseen(prepare(spec, hierarchy, interests=areas))
 
 
 def measure(
@@ -30,6 +28,7 @@ def measure(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
@@ -44,10 +43,10 @@ def measure(
         if folder.is_measured:
             return folder
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data)
+        prepared = prepare(spec, hierarchy, data, areas)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
-        expected = with_expected_errors(prepared.plan, prepared.hierarchy)
+        expected = foreseen(prepared)
     measure_into(
         folder,
         replace(prepared, plan=expected),
@@ -66,13 +65,14 @@ def run(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
     `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
-    the spec's files.
+    the spec's files, `areas` a mapping of frames by category.
     """
     folder = measure(
         spec,
@@ -80,6 +80,7 @@ def run(
         data=data,
         hierarchy=hierarchy,
         register=register,
+        areas=areas,
         new_edition=new_edition,
         progress=progress,
     )
@@ -88,7 +89,7 @@ def run(
 
 def _check_same_plan(folder: RunFolder, plan: Plan) -> None:
     """Beside the spec, the plan depends on the areas, the order of cells and this program."""
-    if replace(folder.plan(), expected_errors=None) != plan:
+    if replace(folder.plan(), expected_errors=None, effects=None) != plan:
         raise RunFolderError(
             f"The hierarchy or the plan has changed since the run in {folder.path} began. "
             "Restore it, or choose another folder with --out."

@@ -8,7 +8,8 @@ from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger
 from trellis.workflow.confidential_half import fingerprint, read_counts, terms_of
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import prepare, resolve_source
+from trellis.workflow.prepare import prepare
+from trellis.workflow.sources import resolve_source
 
 
 def check(
@@ -17,10 +18,11 @@ def check(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    areas: Any = None,
     new_edition: bool = False,
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
-    prepared = prepare(spec, hierarchy, data)
+    prepared = prepare(spec, hierarchy, data, areas)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source, register)
     ledger = Ledger(spec.ledger_path)

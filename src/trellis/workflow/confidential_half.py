@@ -49,9 +49,10 @@ from trellis.storage.atomic import (
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import Prepared, resolve_source
+from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
+from trellis.workflow.sources import resolve_source
 
 
 def measure_into(
@@ -82,7 +83,8 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        folder.start(identity, spec.public(), plan, prepared.hierarchy, prepared.constraints)
+        tree, interests = prepared.hierarchy, prepared.interests
+        folder.start(identity, spec.public(), plan, tree, interests, prepared.constraints)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -213,7 +215,9 @@ def _measure(
     if isinstance(counts, TrueHistograms):
         measure_histograms(partial, plan, hierarchy, counts, claim, OsRandom())
     else:
-        write_measurements(partial, measure_counts(plan, hierarchy, counts, claim, OsRandom()))
+        spine = () if prepared.interests.spine is None else (prepared.interests.spine,)
+        measured = measure_counts(plan, hierarchy, counts, claim, OsRandom(), *spine)
+        write_measurements(partial, measured)
 
 
 def folder_digest(folder: Path) -> str:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from trellis.errors import InputError, SourceError, SpecError, StructureError
+from trellis.errors import InputError, SourceError, StructureError
 from trellis.ingest import hierarchies
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.duckdb import Source
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
-from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.planning.counts import CountsRequest
+from trellis.planning.expected_error import with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
+from trellis.planning.spine.effects import with_effects
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
+from trellis.workflow.interests import Interests
+from trellis.workflow.sources import resolve_source
+from trellis.workflow.spines import plan_with_interests
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +33,37 @@ class Prepared:
     spec: Spec
     hierarchy: Hierarchy
     plan: Plan
+    interests: Interests = field(default_factory=Interests)
     constraints: Constraints | None = None
 
 
-def prepare(spec: Spec, areas: Any = None, records: Any = None) -> Prepared:
-    """Read the hierarchy and make the plan; `areas` and `records` may be frames."""
+def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any = None) -> Prepared:
+    """Read the hierarchy and make the plan; `areas` and `records` may be frames.
+
+    `interests` may hold a frame for each category of areas of interest.
+    """
     hierarchy = read_hierarchy(spec, areas, records)
-    make_plan = _plan_group_sizes if spec.kind == GROUP_SIZES else _plan_counts
-    plan = make_plan(spec, hierarchy)
-    constraints = None
-    if plan.histogram is not None:
-        constraints = read_spec_constraints(spec, plan, hierarchy)
-    return Prepared(spec, hierarchy, plan, constraints)
-
-
-def _plan_counts(spec: Spec, hierarchy: Hierarchy) -> Plan:
+    if spec.kind == GROUP_SIZES:
+        return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
     request = _counts_request(spec)
     if spec.attributes is not None:
-        return plan_histogram_spec(spec, request, hierarchy)
+        plan = plan_histogram_spec(spec, request, hierarchy)
+        constraints = read_spec_constraints(spec, plan, hierarchy)
+        return Prepared(spec, hierarchy, plan, constraints=constraints)
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    return plan_counts(request, hierarchy, schema, hierarchy_digest(hierarchy))
+    planned = plan_with_interests(spec, request, hierarchy, schema, interests)
+    return Prepared(spec, hierarchy, *planned)
+
+
+def foreseen(prepared: Prepared) -> Plan:
+    """The plan with its expected errors, also of areas of interest, before and after."""
+    plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
+    if interests.spine is None and (not interests.categories or plan.method == "topdown"):
+        return with_expected_errors(plan, hierarchy)
+    assert interests.conventional is not None
+    return with_effects(
+        plan, hierarchy, interests.spine, interests.categories, interests.conventional
+    )
 
 
 def _counts_request(spec: Spec) -> CountsRequest:
@@ -118,6 +133,8 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         return hierarchies.from_level_columns(
             source, layout.columns, root, confidential=confidential
         )
+    if layout.hrc is not None:
+        return hierarchies.from_hrc(source, layout.hrc.lead, layout.levels, root)
     assert layout.parent_child is not None
     return hierarchies.from_parent_child(
         source,
@@ -128,13 +145,3 @@ def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -
         root,
         confidential=confidential,
     )
-
-
-def resolve_source(spec: Spec, named: str | None, frame: Any, key: str) -> Source:
-    """The frame if one is given, else the file that the spec names."""
-    if frame is not None:
-        return as_table(frame)
-    if named is None:
-        raise SpecError(f"{key} is missing: name a file, or pass a frame in Python.")
-    path: Path = spec.resolve(named)
-    return path

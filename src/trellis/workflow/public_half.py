@@ -6,9 +6,12 @@ This module cannot import true counts; a contract of the import linter proves it
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
@@ -18,25 +21,37 @@ import yaml
 from trellis.errors import RunFolderError, TrellisError
 from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
+from trellis.estimate.spine import carry_back, estimate_areas
+from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
+from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
+from trellis.release.area_tables import write_area_tables
+from trellis.release.deployment_record import deployment_yaml
 from trellis.release.histogram_tables import table_name
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
 from trellis.release.size_tables import size_guide, write_statistics
 from trellis.release.tables import write_tables
-from trellis.storage.atomic import new_folder, remove_partials, write_json
-from trellis.storage.estimates import read_estimates, write_estimates
+from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json, write_text
+from trellis.storage.estimates import (
+    read_area_estimates,
+    read_estimates,
+    write_area_estimates,
+    write_estimates,
+)
 from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
+from trellis.workflow.interests import Interests
 from trellis.workflow.progress import Progress
 from trellis.workflow.public_histograms import (
     estimate_into,
@@ -61,8 +76,11 @@ class Release:
     def table(self, level: str, query: str | None = None) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper.
 
-        A release of histograms has one table for each level and query.
+        `level` may also be a category of areas of interest. A release of histograms has one table
+        for each level and query.
         """
+        if level in (area.name for area in self.plan.interests):
+            return read_table(self._tables / "areas" / f"{level}.parquet")
         self._require(level)
         if self.plan.histogram is not None:
             return read_table(self._tables / level / f"{self._query(level, query)}.parquet")
@@ -118,34 +136,66 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
+    interests = folder.interests(plan)
     seconds: dict[str, float] = {}
     if folder.estimates.is_dir():
         estimates = _kept_estimates(folder, plan, hierarchy)
+        areas = read_area_estimates(folder.estimates, interests.categories, plan.schema)
     elif plan.histogram is not None:
+        areas = []
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             estimates = estimate_into(folder, plan, hierarchy, identity.tie_seed)
     else:
         with progress.stage("estimate"), _timed(seconds, "estimate"):
-            measurements = read_measurements(folder.measurements, plan, hierarchy)
+            measurements = read_measurements(folder.measurements, plan, hierarchy, interests.spine)
             estimates = estimate(measurements, identity.tie_seed)
+            estimates, areas = published_estimates(plan, hierarchy, interests, estimates)
             remove_partials(folder.estimates)
             with new_folder(folder.estimates) as partial:
                 write_estimates(partial, estimates)
+                write_area_estimates(partial, areas)
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
-            _write_release(folder, plan, estimates, identity.csv)
+            _write_release(folder, plan, estimates, areas, identity.csv)
     if not folder.report.is_dir():
-        with new_folder(folder.report) as partial:
-            (partial / "index.html").write_text(report_page(plan), encoding="utf-8")
+        with progress.stage("report"), new_folder(folder.report) as partial:
+            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
+            (partial / "index.html").write_text(page, encoding="utf-8")
     made = (folder.measurements, folder.estimates, folder.release, folder.report)
-    for path in (*made, folder.privacy, folder.manifest):
+    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
         remove_partials(path)
     write_json(folder.privacy, privacy_record(plan))
+    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
     write_json(
         folder.manifest,
         manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
     )
     return Release(folder.path)
+
+
+def remake_report(folder: RunFolder) -> Path:
+    """Write the report of a finished run anew, and its hash into the manifest."""
+    folder.require_started()
+    if not folder.is_finished:
+        raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    listed = read_json(folder.manifest)
+    plan, run_id = folder.plan(), folder.identity().run_id
+    path = folder.report / "index.html"
+    try:
+        date = str(listed["created"])[: len("2000-01-01")]
+        page = report_page(PublicRun(folder.path, plan, folder.hierarchy(), run_id, date))
+        listed["sha256"][path.relative_to(folder.path).as_posix()] = sha256(
+            page.encode()
+        ).hexdigest()
+    except (KeyError, TypeError):
+        raise RunFolderError(f"{folder.manifest} is damaged.") from None
+    write_text(path, page)
+    write_json(folder.manifest, listed)
+    return path
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:
@@ -166,8 +216,12 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
+    if plan.spine is None:
+        plan = with_expected_errors(plan, hierarchy)
+    else:  # the methods that work on a spine have the same best linear unbiased estimates
+        plan = replace(plan, expected_errors=folder.plan().expected_errors)
     constraints = kept_constraints(folder, plan, hierarchy)
-    target.start(identity, spec, with_expected_errors(plan, hierarchy), hierarchy, constraints)
+    target.start(identity, spec, plan, hierarchy, folder.interests(plan), constraints)
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
@@ -185,8 +239,27 @@ def _kept_estimates(
     return read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
 
 
+def published_estimates(
+    plan: Plan, hierarchy: Hierarchy, interests: Interests, estimates: Estimates
+) -> tuple[Estimates, list[AreaEstimates]]:
+    """Estimates of the published levels, and of the areas of interest."""
+    if interests.spine is None and not interests.categories:
+        return estimates, []
+    has_errors = estimates.std_error is not None
+    errors = AreaErrors.on(plan, hierarchy, interests.spine) if has_errors else None
+    if interests.spine is not None:
+        assert errors is not None
+        estimates = carry_back(estimates, hierarchy, interests.spine, errors)
+    found = [estimate_areas(estimates, c, interests.spine, errors) for c in interests.categories]
+    return estimates, found
+
+
 def _write_release(
-    folder: RunFolder, plan: Plan, estimates: Estimates | HistogramEstimates, csv: bool | None
+    folder: RunFolder,
+    plan: Plan,
+    estimates: Estimates | HistogramEstimates,
+    areas: Sequence[AreaEstimates],
+    csv: bool | None,
 ) -> None:
     if isinstance(estimates, HistogramEstimates):
         write_histogram_release(folder, plan, estimates, csv)
@@ -194,6 +267,7 @@ def _write_release(
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
         write_tables(partial, plan, estimates, csv)
+        write_area_tables(partial, plan, areas, csv)
         if plan.kind == GROUP_SIZES:
             measured = read_measurements(folder.measurements, plan, estimates.hierarchy)
             write_statistics(partial, plan, estimates, group_numbers(measured), csv)

@@ -1,9 +1,10 @@
 """A run folder: the public record of one release. Everything in it may be published.
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
+    spine.parquet  areas.parquet                           with them, where the spec has them
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
-    privacy.json  manifest.json                            the manifest comes last: finished
+    privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """
@@ -28,6 +29,8 @@ from trellis.storage.atomic import new_folder, read_json, remove_partials, write
 from trellis.storage.constraints import write_constraints
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.plans import plan_to_json, read_plan
+from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
+from trellis.workflow.interests import Interests
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,14 @@ class RunFolder:
         self.identity_file = path / "run.json"
         self.plan_file = path / "plan.json"
         self.hierarchy_file = path / "hierarchy.parquet"
+        self.spine_file = path / "spine.parquet"
+        self.areas_file = path / "areas.parquet"
         self.measurements = path / "measurements"
         self.estimates = path / "estimates"
         self.release = path / "release"
         self.report = path / "report"
         self.privacy = path / "privacy.json"
+        self.deployment = path / "deployment.yaml"
         self.manifest = path / "manifest.json"
 
     # -- state ----------------------------------------------------------------------------------
@@ -104,6 +110,7 @@ class RunFolder:
         public_spec: Mapping[str, Any],
         plan: Plan,
         hierarchy: Hierarchy,
+        interests: Interests | None = None,
         constraints: Constraints | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
@@ -115,6 +122,10 @@ class RunFolder:
             write_json(inside.identity_file, asdict(identity))
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
+            if interests is not None and interests.spine is not None:
+                write_spine(inside.spine_file, interests.spine)
+            if interests is not None and interests.categories:
+                write_areas(inside.areas_file, hierarchy, interests.categories)
             if constraints is not None:
                 write_constraints(partial, constraints)
 
@@ -132,6 +143,14 @@ class RunFolder:
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)
+
+    def interests(self, plan: Plan) -> Interests:
+        """Areas of interest and the spine, as the plan has them."""
+        names = [area.name for area in plan.interests]
+        return Interests(
+            read_areas(self.areas_file, names) if names else (),
+            None if plan.spine is None else read_spine(self.spine_file),
+        )
 
     def files(self) -> Iterator[Path]:
         """All files but the manifest itself; hidden leftovers do not count."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor, log10
 
@@ -50,6 +50,29 @@ def noise_for_shares(
         protection.max_contribution,
     )
     return {name: calibration.mechanism(share) for name, share in shares.items()}
+
+
+def noise_for_paths(
+    budget: Budget, paths: Sequence[Sequence[Fraction]], protection: Protection
+) -> dict[Fraction, Mechanism]:
+    """One mechanism for each share that occurs, if what a record meets depends on its path.
+
+    As `noise_for_shares`; with (epsilon, delta), the worst pair of paths keeps them.
+    """
+    positive = [[share for share in path if share] for path in paths]
+    shares = {str(share): share for path in positive for share in path}
+    if budget.delta is None:
+        noise = noise_for_shares(budget, shares, protection)
+        return {share: noise[name] for name, share in shares.items()}
+    assert budget.epsilon is not None
+    calibration = calibrate(
+        budget.epsilon,
+        budget.delta,
+        positive,
+        protection.neighbours,
+        protection.max_contribution,
+    )
+    return {share: calibration.mechanism(share) for share in shares.values()}
 
 
 def _least_noise(

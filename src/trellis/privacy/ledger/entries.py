@@ -53,6 +53,7 @@ def guarantee_to_json(guarantee: Guarantee) -> str:
                 [c.label, c.mechanism.name, str(c.mechanism.parameter), *_table_to_json(c.table)]
                 for c in guarantee.charges
             ],
+            **({"paths": guarantee.paths} if guarantee.paths else {}),
         }
     )
 
@@ -63,8 +64,9 @@ def guarantee_from_json(text: str) -> Guarantee:
         Charge(label, mechanism(law, parameter), _table_from_json(table))
         for label, law, parameter, *table in fields.pop("charges")
     )
+    paths = tuple(tuple(path) for path in fields.pop("paths", ()))
     neighbours = Neighbours(fields.pop("neighbours"))
-    return Guarantee(Protection(neighbours=neighbours, **fields), charges)
+    return Guarantee(Protection(neighbours=neighbours, **fields), charges, paths)
 
 
 def _table_to_json(table: Table) -> list[Any]:

@@ -15,11 +15,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 from trellis.errors import BudgetExceeded, LedgerError
 from trellis.privacy.budget import Budget
-from trellis.privacy.guarantee import Guarantee
+from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.neighbours import Neighbours
+
+_MOST_PATHS = 32
+"""Pairs of more kinds of paths would take too long to account for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,23 @@ def total_pure_epsilon(guarantees: Sequence[Guarantee]) -> Fraction | None:
 
 
 def joint_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee | None:
-    """All charges as one, or None where contribution bounds differ and only sums are known."""
+    """All charges as one, or None where contribution bounds differ and only sums are known.
+
+    Where noise depends on the path, which path of one release goes with which of another is not
+    known: every combination is considered, or, if there are too many, none.
+    """
     protections = {replace(g.protection, within=None) for g in guarantees}
-    if len(protections) != 1:
+    n_paths = prod(max(1, len(g.paths)) for g in guarantees)
+    if len(protections) != 1 or n_paths > _MOST_PATHS:
         return None
-    return Guarantee(protections.pop(), tuple(c for g in guarantees for c in g.charges))
+    charges: tuple[Charge, ...] = ()
+    paths: tuple[tuple[int, ...], ...] = ((),)
+    for g in guarantees:
+        first = len(charges)
+        charges += g.charges
+        new = g.paths or (tuple(range(len(g.charges))),)
+        paths = tuple((*path, *(first + i for i in more)) for path, more in product(paths, new))
+    return Guarantee(protections.pop(), charges, paths if n_paths > 1 else ())
 
 
 def check_cost(

@@ -14,7 +14,7 @@ _FOREIGN = {
     "group_sizes": (
         "data.cells", "data.count", "data.attributes", "unprotected.totals", "estimate.method",
         "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
-        "output.tables", "output.microdata",
+        "output.tables", "output.microdata", "areas", "spine",
     ),
 }  # fmt: skip
 _MISSING = {
@@ -70,7 +70,8 @@ def _check_group_sizes(spec: BaseModel) -> None:
                 f"Missing key {key!r}: records go with a register of groups (group), tables of "
                 "sizes with the declared number of groups of every area (groups)."
             )
-    if _is_set(spec, "data.max_quantity") and is_records and not _is_set(spec, "data.quantity"):
+    bounded = _is_set(spec, "data.max_quantity") and not _is_default(spec, "data.max_quantity")
+    if bounded and is_records and not _is_set(spec, "data.quantity"):
         raise SpecError(
             "data.max_quantity goes with data.quantity: without it, each record adds 1."
         )

@@ -48,8 +48,8 @@ def _keys_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:
     """The keys that the model under `place` knows."""
     for part in place:
         field = model.model_fields.get(part)
-        if field is None:
-            return []
+        if field is None:  # a name in a mapping, or a position in a list
+            continue
         found = [t for t in _types_in(field.annotation) if issubclass(t, BaseModel)]
         if not found:
             return []

@@ -15,9 +15,12 @@ from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.gaps import refuse_gaps
 from trellis.workflow.config.histograms import HistogramKeys, check_histogram
 from trellis.workflow.config.kinds import check_kind
 from trellis.workflow.config.messages import one_line
+from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
+from trellis.workflow.config.spines import AreasSpec, Steps
 from trellis.workflow.config.values import CellName, Exact, Name, PathText, SharesField
 from trellis.workflow.config.yaml_reader import read_yaml
 
@@ -37,7 +40,7 @@ class _Model(BaseModel):
 class DataSpec(_Model):
     """Where the confidential records are, and what a row means."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str | None = None
     cells: dict[CellName, str] | None = None
     count: str | None = None
@@ -65,7 +68,7 @@ class DataSpec(_Model):
 class RegisterSpec(_Model):
     """The public register: groups and their areas, or the number of groups by area."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     area: str
     group: str | None = None
     groups: str | None = None
@@ -96,47 +99,60 @@ class CodeSpec(_Model):
 class ParentChildSpec(_Model):
     """A file with one row per area and its parent."""
 
-    source: PathText | None = None
+    source: SourceField | None = None
     child: str = "child"
     parent: str = "parent"
     width: int | None = Field(default=None, ge=1, le=200)
 
 
-class HierarchySpec(_Model):
-    """The public tree of areas, in one of three layouts."""
+class HrcSpec(_Model):
+    """A tau-Argus file: one code a line, `lead` in front once for each level down."""
 
     source: PathText | None = None
+    lead: str = Field(default="@", min_length=1, max_length=20)
+
+
+class HierarchySpec(_Model):
+    """The public tree of areas, in one of four layouts."""
+
+    source: SourceField | None = None
     public: bool = False
     code: CodeSpec | None = None
     prefixes: dict[Name, int] | None = None
     columns: tuple[Name, ...] | None = None
     parent_child: ParentChildSpec | None = None
+    hrc: HrcSpec | None = None
     levels: tuple[Name, ...] | None = None
     root: dict[Name, str] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _file_name(cls, values: Any) -> Any:
-        """`parent_child: areas.csv` is short for the file with its usual columns."""
-        if isinstance(values, dict) and isinstance(values.get("parent_child"), str):
-            return {**values, "parent_child": {"source": values["parent_child"]}}
-        return values
+        """`parent_child: areas.csv` is short for the file with its usual columns; so is `hrc`."""
+        if not isinstance(values, dict):
+            return values
+        short = {k: {"source": values[k]} for k in ("parent_child", "hrc")
+                 if isinstance(values.get(k), str)}  # fmt: skip
+        return {**values, **short}
 
     @model_validator(mode="after")
     def _one_layout(self) -> Self:
-        layouts = [self.prefixes, self.columns, self.parent_child]
+        layouts = [self.prefixes, self.columns, self.parent_child, self.hrc]
         if sum(layout is not None for layout in layouts) != 1:
-            raise ValueError("give exactly one of prefixes (with code), columns, parent_child")
+            raise ValueError("give exactly one of prefixes (with code), columns, parent_child, hrc")
         if self.prefixes is not None:
             self._check_prefixes(self.prefixes)
         elif self.code is not None:
             raise ValueError("code goes with prefixes")
         if self.columns is not None and len(set(self.columns)) != len(self.columns):
             raise ValueError("columns names a column twice")
-        if self.levels is not None and self.parent_child is None:
-            raise ValueError("levels goes with parent_child; elsewhere the keys name the levels")
-        if self.parent_child is not None and self.source is not None:
-            raise ValueError("with parent_child, the file goes into parent_child")
+        inside = self.parent_child or self.hrc
+        if self.levels is not None and inside is None:
+            raise ValueError(
+                "levels goes with parent_child or hrc; elsewhere the keys name the levels"
+            )
+        if inside is not None and self.source is not None:
+            raise ValueError("with parent_child or hrc, the file goes there, not into source")
         if self.root is not None and (len(self.root) != 1 or not all(self.root.values())):
             raise ValueError("root holds one level and its code, such as {nation: US}")
         return self
@@ -153,8 +169,9 @@ class HierarchySpec(_Model):
             )
 
     @property
-    def file(self) -> str | None:
-        return self.parent_child.source if self.parent_child else self.source
+    def file(self) -> str | SqlSource | None:
+        inside = self.parent_child or self.hrc
+        return inside.source if inside else self.source
 
     @property
     def code_width(self) -> int | None:
@@ -267,6 +284,8 @@ class CommonKeys(_Model):
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
     group_register: RegisterSpec | None = None
+    areas: dict[Name, AreasSpec] = {}
+    spine: Steps = ()
 
     _folder: Path = PrivateAttr(default=Path())
 
@@ -290,6 +309,7 @@ class CommonKeys(_Model):
     @classmethod
     def parse(cls, content: Mapping[str, Any], folder: str | Path = ".") -> Self:
         """Validate a mapping such as a YAML file holds."""
+        refuse_gaps(content)
         try:
             spec = cls.model_validate(dict(content))
         except ValidationError as error:
@@ -300,6 +320,8 @@ class CommonKeys(_Model):
         if spec.areas_come_with_records:
             spec.require_public_areas()
         spec._check_register_is_public()
+        for name in spec.areas:
+            spec.areas_of_interest_come_with_records(name)
         return spec
 
     @property
@@ -308,7 +330,7 @@ class CommonKeys(_Model):
         records, areas = self.data.source, self.hierarchy.file
         if records is None or areas is None:
             return False
-        return self.resolve(records).resolve() == self.resolve(areas).resolve()
+        return may_share_rows(records, areas, self.resolve)
 
     def require_public_areas(self) -> None:
         """Areas that come with the records must be declared public."""
@@ -318,11 +340,24 @@ class CommonKeys(_Model):
                 "say so with hierarchy: {public: true}; otherwise name a public file."
             )
 
+    def areas_of_interest_come_with_records(self, name: str) -> bool:
+        """Whether the records' file lists areas of interest too; then that must be public."""
+        records, listed = self.data.source, self.areas[name].source
+        if records is None or listed is None:
+            return False
+        same = may_share_rows(records, listed, self.resolve)
+        if same and not self.areas[name].public:
+            raise SpecError(
+                f"areas.{name} comes from the confidential file: if it is public which area "
+                f"belongs to which {name}, say so with public: true; otherwise name a public file."
+            )
+        return same
+
     def _check_register_is_public(self) -> None:
         if self.group_register is None or self.group_register.source is None:
             return
-        records, register = self.data.source, self.resolve(self.group_register.source)
-        if records is not None and self.resolve(records).resolve() == register.resolve():
+        records, register = self.data.source, self.group_register.source
+        if records is not None and may_share_rows(records, register, self.resolve):
             raise SpecError(
                 "The register of groups comes from the confidential file, and a group whose only "
                 "member leaves would vanish from it: name a public file in group_register.source."
@@ -350,7 +385,9 @@ class CommonKeys(_Model):
                 "data": {"source", "max_quantity"} if is_counts else {"source"},
                 "group_register": {"source"},
                 "constraints": {"__all__": {"source"}},
-                "hierarchy": {"source": True, "parent_child": {"source"}},
+                "areas": {"__all__": {"source"}} if self.areas else True,
+                **({} if self.spine else {"spine": True}),
+                "hierarchy": {"source": True, "parent_child": {"source"}, "hrc": {"source"}},
                 "unprotected": {"groups"} if is_counts else {"totals"},
                 "estimate": {} if is_counts else {"method"},
                 "ledger": True,

@@ -46,13 +46,14 @@ CellName = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w
 """A cell of a wide table: its category, or one of each attribute with commas between."""
 
 
-def _check_path(text: str) -> str:
+def check_path(text: str) -> str:
+    """A path that people can read."""
     if not text or not text.isprintable():
         raise ValueError("a path of printable characters is needed")
     return text
 
 
-PathText = Annotated[str, AfterValidator(_check_path)]
+PathText = Annotated[str, AfterValidator(check_path)]
 """A path as people write it."""
 
 

@@ -1,0 +1,42 @@
+"""`trellis evaluate`: a release against the truth; the result is confidential."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trellis.cli.terminal import Quiet, RunPath
+
+NAME = "evaluate"
+
+
+def command(
+    ctx: typer.Context,
+    folder: RunPath,
+    truth: Annotated[
+        Path,
+        typer.Option("--truth", metavar="SOURCE", help="The records, or the spec that names them."),
+    ],
+    confidential_out: Annotated[
+        Path,
+        typer.Option("--confidential-out", metavar="DIR2", help="A confidential place."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare the tables of a finished run with the records; what is found is confidential."""
+    from trellis.workflow.evaluation import evaluate_run
+    from trellis.workflow.evaluation_files import COLUMNS, level_row
+
+    terminal = ctx.obj.hushed(quiet or as_json)
+    found = evaluate_run(folder, truth, confidential_out, progress=terminal)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+        return
+    if not terminal.quiet:
+        title = f"CONFIDENTIAL: {found.release} against the truth"
+        terminal.table(title, COLUMNS, [level_row(level) for level in found.levels])
+    terminal.say(f"Wrote {confidential_out}. It tells about the records: do not publish it.")

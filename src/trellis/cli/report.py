@@ -1,0 +1,18 @@
+"""`trellis report`: the page about a release, made anew."""
+
+from __future__ import annotations
+
+import typer
+
+from trellis.cli.terminal import Quiet, RunPath
+
+NAME = "report"
+
+
+def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
+    """Write the report of a finished run anew, from its public files alone."""
+    from trellis.workflow.public_half import remake_report
+    from trellis.workflow.run_folder import RunFolder
+
+    path = remake_report(RunFolder(folder))
+    ctx.obj.hushed(quiet).say(f"Wrote {path}.")

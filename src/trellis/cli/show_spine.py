@@ -1,0 +1,111 @@
+"""What a spine does, as tables with bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trellis.cli.terminal import Terminal
+from trellis.model.areas import Effect
+from trellis.model.plan import Plan
+from trellis.planning.spine.search import Candidate, in_yaml
+from trellis.planning.spine.steps import Branch, GroupLevel, RegroupLeaves, Step
+
+_BAR = 10
+"""Characters of a bar for a ratio of one."""
+
+
+def spine_rows(plan: Plan) -> list[list[str]]:
+    """Level, nodes, share, noise and its standard deviation for every share of the spine."""
+    rows = []
+    spine = plan.spine
+    assert spine is not None
+    noise = {(q.level, q.share_class): q for q in plan.queries if q.noise is not None}
+    for name, shares, nodes in zip(spine.levels, spine.shares, spine.nodes, strict=True):
+        for number, (share, n) in enumerate(zip(shares, nodes, strict=True)):
+            query = noise.get((name, number))
+            if query is None or query.noise is None:
+                what = "exact" if name in plan.unprotected_totals else "not measured"
+                rows.append([name, f"{n:,}", "-", what, "-"])
+                continue
+            symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
+            amount = float(query.noise.parameter)
+            rows.append(
+                [
+                    name,
+                    f"{n:,}",
+                    str(share),
+                    f"{symbol} = {amount:.4g}",
+                    f"{query.variance**0.5:.3g}",
+                ]
+            )
+    return rows
+
+
+def show_effects(terminal: Terminal, plan: Plan) -> None:
+    """Distances and expected standard errors of areas and levels, before and after."""
+    if plan.effects is None:
+        return
+    if plan.spine is not None:
+        terminal.result("Spine: " + "; ".join(plan.spine.steps) + ".")
+    columns = [
+        "areas", "number", "distance", "std error before", "after", "ratio", "after / before"
+    ]  # fmt: skip
+    rows = [_row(effect) for effect in sorted(plan.effects, key=lambda e: e.is_level)]
+    terminal.table("Areas of interest and published levels: means, before and after the spine",
+                   columns, rows)  # fmt: skip
+    worse = [e for e in plan.effects if e.ratio > 1.005]
+    if worse:
+        words = ", ".join(f"{e.name} ({e.ratio:.2f}x)" for e in worse)
+        terminal.result(f"Worse than without the spine: {words}.")
+
+
+def _row(effect: Effect) -> list[str]:
+    far, near = effect.distance_before, effect.distance_after
+    return [
+        f"{effect.name} (level)" if effect.is_level else effect.name,
+        f"{effect.entities:,}",
+        f"{far:.1f} -> {near:.1f}",
+        f"{effect.error_before:.3g}",
+        f"{effect.error_after:.3g}",
+        f"{effect.ratio:.2f}",
+        "#" * max(1, min(4 * _BAR, round(_BAR * effect.ratio))),
+    ]
+
+
+def _short(steps: Sequence[Step]) -> str:
+    """Settings in a few characters."""
+    words = []
+    for step in steps:
+        if isinstance(step, RegroupLeaves):
+            words.append(f"regroup {step.fanout_cutoff} by {'+'.join(step.areas)}")
+        elif isinstance(step, GroupLevel):
+            words.append(f"{step.group_name} {step.fanout_cutoff}")
+        else:
+            words.append(f"branch at {step.level}" if isinstance(step, Branch) else "bypass")
+    return ", ".join(words) or "without a spine"
+
+
+def show_suggestion(
+    terminal: Terminal, names: Sequence[str], candidates: Sequence[Candidate], shown: int = 5
+) -> None:
+    """The best settings, the tree without a spine to compare with, and the best as YAML."""
+    plain = next(c for c in candidates if not c.steps)
+    best = list(candidates[:shown])
+    if plain not in best:
+        best.append(plain)
+    rows = [
+        [
+            _short(c.steps),
+            f"{c.score:.3g}",
+            f"{c.score / plain.score:.2f}" if plain.score else "-",
+            *(f"{error:.3g}" for error in c.errors),
+        ]
+        for c in best
+    ]
+    terminal.table(
+        f"The best of {len(candidates)} settings, by the weighted expected standard error",
+        ["settings", "weighted", "ratio", *names],
+        rows,
+    )
+    terminal.result("Suggested:")
+    terminal.result(in_yaml(candidates[0].steps))

@@ -1,0 +1,151 @@
+"""The tree of areas in a page: compact data, and a script that makes rows when they are opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.evaluate.html import data_block, link, number, paragraph, resource, section, table
+from trellis.evaluate.measures import MOST_CELLS, Measure, measures
+from trellis.evaluate.public_run import PublicRun
+from trellis.model.hierarchy import Hierarchy
+
+MOST_BYTES = 16_000_000
+"""The data in a page; with text and pictures, a page stays below 20 MB."""
+
+_FEWEST_BYTES = 8
+"""An area takes at least this much for its code and its numbers."""
+_MOST_PLAIN_ROWS = 60
+
+SCRIPT = resource("area_tree.js")
+
+_CONTROLS = """<div class="controls screen">
+<label>Show <select id="measure"></select></label>
+<label>Find an area
+<input id="find" type="search" autocomplete="off" placeholder="its code"></label>
+</div>
+<ol id="found"></ol>
+<div class="wide"><table id="tree"><thead><tr><th scope="col">area</th>
+<th scope="col">published</th>
+<th scope="col">interval</th><th scope="col" class="bar">beside its neighbours</th></tr></thead>
+<tbody></tbody></table></div>"""
+
+
+def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
+    """The levels that fit, root first; the tables of the others are linked."""
+    blocks, shown = [], []
+    room = most_bytes
+    first = measures(run, run.plan.levels[0])
+    for level, name in enumerate(run.plan.levels):
+        if run.plan.areas[level] * _FEWEST_BYTES * len(first) > room:
+            break
+        found = first if level == 0 else measures(run, name)
+        made = _level_blocks(run.hierarchy, level, found)
+        size = sum(len(block.encode()) for block in made)
+        if size > room:
+            break
+        room -= size
+        blocks += made
+        shown.append(name)
+    if not shown:
+        return ""
+    content = {"levels": shown, "measures": [measure.name for measure in first]}
+    return section(
+        "Areas",
+        paragraph(_how_to_use(run)),
+        _CONTROLS,
+        f"<noscript>{_plain(run, first)}</noscript>",
+        _others(run, run.plan.levels[len(shown) :]),
+        data_block("tree-data", content),
+        *blocks,
+    )
+
+
+def _how_to_use(run: PublicRun) -> str:
+    text = (
+        "Open an area to see the areas in it. The black mark is the published number, the blue "
+        f"band its interval of {_percent(float(run.plan.confidence))} confidence."
+    )
+    n_cells = run.plan.schema.n_cells
+    if n_cells > 1:
+        text += " An interval belongs to a single cell; sums of cells are shown without."
+    if n_cells > MOST_CELLS:
+        text += (
+            f" The first {MOST_CELLS} of {n_cells:,} cells can be chosen; all are in the tables."
+        )
+    return text
+
+
+def _level_blocks(hierarchy: Hierarchy, level: int, found: list[Measure]) -> list[str]:
+    blocks = [data_block(f"level-{level}", _shape(hierarchy, level))]
+    for i, measure in enumerate(found):
+        blocks.append(data_block(f"values-{level}-{i}", _values(measure)))
+    return blocks
+
+
+def _shape(hierarchy: Hierarchy, level: int) -> dict[str, Any]:
+    """Codes of the published areas and how many of them each area above has.
+
+    Codes that all begin with the code above are kept without it. Pass-through nodes of a ragged
+    tree are left out; a node with published areas below is published itself.
+    """
+    shown = ~hierarchy.passes_through[level]
+    codes = hierarchy.codes(level)[shown].tolist()
+    if level == 0:
+        return {"codes": codes}
+    parents = hierarchy.parents(level)[shown]
+    above = ~hierarchy.passes_through[level - 1]
+    children = np.bincount(parents, minlength=above.size)[above]
+    prefixes = hierarchy.codes(level - 1)[parents].tolist()
+    pairs = list(zip(codes, prefixes, strict=True))
+    shortened = all(code.startswith(prefix) for code, prefix in pairs)
+    if shortened:
+        codes = [code[len(prefix) :] for code, prefix in pairs]
+    return {"codes": codes, "children": children.tolist(), "shortened": shortened}
+
+
+def _values(measure: Measure) -> dict[str, Any]:
+    """The numbers, and how far below and above them their intervals reach."""
+    content: dict[str, Any] = {"value": _listed(measure.value)}
+    if measure.lower is not None and measure.upper is not None:
+        content["below"] = _listed(measure.value - measure.lower)
+        content["above"] = _listed(measure.upper - measure.value)
+    return content
+
+
+def _listed(numbers: NDArray) -> list[Any]:
+    """Plain numbers for JSON; what is not known is null, and real numbers are kept short."""
+    if np.issubdtype(numbers.dtype, np.integer):
+        return numbers.tolist()
+    short = [float(f"{x:.6g}") if np.isfinite(x) else None for x in numbers.tolist()]
+    return [int(x) if x is not None and x == int(x) else x for x in short]
+
+
+def _plain(run: PublicRun, first: list[Measure]) -> str:
+    """The first two levels as a plain table, for readers without scripts."""
+    rows = [_row(run, 0, 0, first[0])]
+    if len(run.plan.levels) > 1 and run.plan.areas[1] <= _MOST_PLAIN_ROWS:
+        below = measures(run, run.plan.levels[1])[0]
+        rows += [_row(run, 1, i, below) for i in range(run.plan.areas[1])]
+    return table(["area", first[0].name, "lower", "upper"], rows)
+
+
+def _row(run: PublicRun, level: int, index: int, measure: Measure) -> list[str]:
+    codes = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
+    ends = (measure.value, measure.lower, measure.upper)
+    numbers = ["" if e is None or not np.isfinite(e[index]) else number(e[index]) for e in ends]
+    return [str(codes[index]), *numbers]
+
+
+def _others(run: PublicRun, levels: tuple[str, ...]) -> str:
+    """Links to the tables of the levels that are too large for the page."""
+    if not levels:
+        return ""
+    linked = [link(place, place.rpartition("/")[2]) for name in levels for place in run.links(name)]
+    return f"<p>Too large for this page: {', '.join(linked)}.</p>"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:g} %"

@@ -1,0 +1,191 @@
+"""The sections of a report that every kind of release has."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from html import escape
+from importlib.metadata import version
+
+from trellis.evaluate.accuracy import margins_by_size
+from trellis.evaluate.charts import bar_chart
+from trellis.evaluate.html import bullets, link, number, paragraph, picture, section, table
+from trellis.evaluate.measures import measures
+from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
+from trellis.evaluate.public_run import PublicRun
+from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.statement import (
+    attacks_in_words,
+    guarantee_in_words,
+    stated_delta,
+    unprotected_in_words,
+)
+from trellis.privacy.guarantee import round_up
+from trellis.privacy.neighbours import Neighbours
+
+
+def what_is_released(run: PublicRun) -> str:
+    plan = run.plan
+    what = "Groups by size" if plan.kind == GROUP_SIZES else "Counts"
+    cells = "" if plan.schema.n_cells == 1 else f", {plan.schema.n_cells:,} cells for each area"
+    together = " and put together so that they add up" if plan.adds_up else ""
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{areas:,}</td><td>{_files(run, name)}</td></tr>"
+        for name, areas in zip(plan.levels, plan.areas, strict=True)
+    )
+    head = "<tr><th>level</th><th>areas</th><th>table</th></tr>"
+    return section(
+        "What was released",
+        paragraph(
+            f"{what} for {len(plan.levels)} levels{cells}, made private with noise{together}. "
+            "Noise was added once. It is independent of errors that the data had before."
+        ),
+        f'<div class="wide"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>',
+        f"<p>{link('../release/README.md', 'How to read the tables')}.</p>",
+    )
+
+
+def _files(run: PublicRun, level: str) -> str:
+    return " ".join(link(place, place.rpartition(".")[2].upper()) for place in run.links(level))
+
+
+def what_is_protected(run: PublicRun) -> str:
+    """The guarantee in plain words, assumptions included."""
+    unprotected = unprotected_in_words(run.plan)
+    words = [sentence for sentence in guarantee_in_words(run.plan) if sentence not in unprotected]
+    return section("What is protected", paragraph(_in_plain_words(run)), bullets(words))
+
+
+def _in_plain_words(run: PublicRun) -> str:
+    unit = run.plan.protection.unit
+    otherwise = (
+        f"a {unit} more or less in the data"
+        if run.plan.protection.neighbours is Neighbours.ADD_REMOVE
+        else f"another record of any one {unit}"
+    )
+    return (
+        f"In plain words: with {otherwise}, this release would have looked much the same. What can "
+        f"be learned from it about any single {unit} is limited, whoever looks, whatever else they "
+        "know, now and later."
+    )
+
+
+def what_is_not_protected(run: PublicRun) -> str:
+    return section("What is not protected", bullets(unprotected_in_words(run.plan)))
+
+
+def what_an_attacker_can_learn(run: PublicRun) -> str:
+    return section(
+        "What an attacker can learn",
+        paragraph("Someone who knows every record but one looks for evidence about that one."),
+        bullets(attacks_in_words(run.plan)),
+        picture(
+            tradeoff_curve(run.plan.privacy.accountant),
+            "The closer the line lies to guessing, the less any attack can achieve.",
+        ),
+    )
+
+
+def how_private_it_is(run: PublicRun) -> str:
+    return section(
+        "How private it is",
+        picture(
+            privacy_curve(run.plan.privacy.accountant),
+            "The release keeps every pair of epsilon and delta on the line; smaller is better.",
+        ),
+    )
+
+
+def where_the_budget_went(run: PublicRun) -> str:
+    plan = run.plan
+    shares = dict.fromkeys(plan.levels if plan.spine is None else (), Fraction(0))
+    for query in plan.queries:
+        of = "" if query.share_class is None else f" ({plan.n_nodes(query):,})"  # nodes of a spine
+        shares[query.level + of] = shares.get(query.level + of, Fraction(0)) + query.share
+    bars = [(level, 100 * float(share)) for level, share in shares.items()]
+    rows = [
+        [
+            query.level,
+            query.query,
+            str(query.share),
+            "none: exact" if query.noise is None else f"{query.variance**0.5:.3g}",
+        ]
+        for query in plan.queries
+    ]
+    return section(
+        "Where the budget went",
+        picture(bar_chart("Share of the budget", " %", bars)),
+        table(["level", "query", "share", "sd of the noise"], rows),
+    )
+
+
+def how_accurate_it_is(run: PublicRun) -> str:
+    if run.plan.expected_errors is None:
+        return section(
+            "How accurate it is",
+            paragraph("The method of this release has no margins of error."),
+        )
+    errors = [(e.level, e.median) for e in run.plan.expected_errors]
+    by_size = margins_by_size(run)
+    return section(
+        "How accurate it is",
+        paragraph(
+            "A standard error belongs to the best linear unbiased estimate of a count, made from "
+            "all measurements. It is known from the noise alone."
+        ),
+        picture(bar_chart("Median standard error of a count", "", errors)),
+        picture(by_size, "Small counts are uncertain; large ones are nearly exact.")
+        if by_size
+        else "",
+    )
+
+
+def how_to_read_a_margin(run: PublicRun) -> str:
+    if run.plan.expected_errors is None:
+        return ""
+    confidence = f"{100 * float(run.plan.confidence):g}"
+    return section(
+        "How to read a margin of error",
+        paragraph(_example(run, confidence)),
+        bullets(
+            [
+                f"Of 100 such intervals about {confidence} contain the true count. Some miss it.",
+                "The published count need not lie in the middle: it is made to add up.",
+                "Two areas whose intervals overlap may be equally large.",
+                "Do not add up ends of intervals; take the interval of the area that holds them.",
+                "The margin speaks of the noise that protects people, and of no other error.",
+            ]
+        ),
+    )
+
+
+def _example(run: PublicRun, confidence: str) -> str:
+    """An area and its interval, from the first level that has one."""
+    for level, name in enumerate(run.plan.levels):
+        areas = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
+        for measure in measures(run, name):
+            if measure.lower is None or measure.upper is None:
+                continue
+            value, lower, upper = (a[0] for a in (measure.value, measure.lower, measure.upper))
+            if lower < upper:
+                return (
+                    f"For example, {name} {areas[0]} ({measure.name}): published {number(value)}, "
+                    f"interval {number(lower)} to {number(upper)}. With {confidence} % confidence "
+                    "the true number lies in it."
+                )
+    return "Numbers of this release are exact."
+
+
+def how_to_cite(run: PublicRun) -> str:
+    plan, delta = run.plan, stated_delta(run.plan)
+    epsilon = round_up(plan.privacy.epsilon(float(delta)))
+    text = (
+        f"{plan.release} ({run.date}). Differentially private release, run {run.run_id}; unit of "
+        f"protection: {plan.protection.unit}; ({epsilon}, {delta})-differential privacy. Made with "
+        f"Trellis {version('trellis-dp')}."
+    )
+    return section(
+        "How to cite",
+        paragraph("Put the publisher's name and the place of publication around this:"),
+        f'<p class="cite">{escape(text)}</p>',
+        paragraph("State the interval with every number that you quote."),
+    )

@@ -1,0 +1,143 @@
+"""Reads areas of interest: which leaf belongs to which entity of a category. Public input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from trellis.errors import InputError, SpecError, StructureError
+from trellis.ingest.duckdb import Reader, Source, open_source
+from trellis.model.areas import OUTSIDE, Category, ancestors
+from trellis.model.hierarchy import CODE, Hierarchy
+
+
+@dataclass(frozen=True, slots=True)
+class AreaColumns:
+    """Where a file has area codes of a level, and the entity each belongs to.
+
+    `within` names the level inside which entity codes are unique; `outside` are codes that mean
+    no entity. Rows of areas that the hierarchy does not have are left out if `skip_unknown`.
+    """
+
+    area: str
+    entity: str
+    level: str
+    width: int | None = None
+    within: str | None = None
+    outside: tuple[str, ...] = ()
+    skip_unknown: bool = False
+
+
+def read_category(
+    source: Source,
+    hierarchy: Hierarchy,
+    name: str,
+    columns: AreaColumns,
+    *,
+    confidential: bool = False,
+) -> Category:
+    """The category; if the source also holds the records, errors quote nothing of it."""
+    for level in (columns.level, columns.within):
+        if level is not None and level not in hierarchy.level_names:
+            raise SpecError(
+                f"areas.{name} names level {level!r}; the hierarchy has "
+                f"{', '.join(hierarchy.level_names)}."
+            )
+    try:
+        with open_source(source, confidential=confidential) as reader:
+            rows = _rows(reader, hierarchy, name, columns)
+        return _category(hierarchy, name, columns, rows)
+    except (InputError, StructureError) as error:
+        if not confidential or isinstance(error, SpecError):
+            raise
+        raise InputError(
+            f"areas.{name} is not well formed. Its source also holds the records, so nothing of "
+            "it is shown: put the areas into a public file of its own to see what is wrong."
+        ) from None
+
+
+def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns) -> pa.Table:
+    """Columns node (position on the level) and entity, one row per area that has an entity."""
+    codes = hierarchy.codes(columns.level)
+    reader.register(
+        "nodes", pa.table({"code": codes.astype(object), "node": np.arange(codes.size)})
+    )
+    reader.register("no_entity", pa.table({"entity": pa.array(["", *columns.outside])}))
+    area, entity = reader.code(columns.area, columns.width), reader.code(columns.entity)
+    reader.view(
+        "listed",
+        f"SELECT DISTINCT s.code, s.entity, n.node FROM "
+        f"(SELECT {area} AS code, {entity} AS entity FROM {reader.rows}) s "
+        "LEFT JOIN nodes n ON s.code = n.code "
+        "WHERE s.entity IS NOT NULL AND s.entity NOT IN (SELECT entity FROM no_entity)",
+    )
+    for row in reader.query(
+        "SELECT entity FROM listed WHERE code IS NULL OR code = '' LIMIT 1"
+    ).to_pylist():
+        raise InputError(
+            f"Entity {row['entity'][:80]!r} of areas.{name} has no leaves: a row of {reader.name} "
+            f"has nothing in column {columns.area!r}."
+        )
+    if not columns.skip_unknown:
+        unknown = reader.query("SELECT code, entity FROM listed WHERE node IS NULL LIMIT 1")
+        for row in unknown.to_pylist():
+            raise InputError(
+                f"Area {row['code'][:80]!r} of entity {row['entity'][:80]!r} in areas.{name} is "
+                f"not in level {columns.level!r} of the hierarchy. Compare the codes (spelling, "
+                "leading zeros), or write skip_unknown: true to leave such rows out."
+            )
+    twice = reader.query(
+        "SELECT any_value(code) AS code, min(entity) AS one, max(entity) AS other FROM listed "
+        "WHERE node IS NOT NULL GROUP BY node HAVING count(*) > 1 LIMIT 1"
+    )
+    for row in twice.to_pylist():
+        raise InputError(
+            f"Area {row['code'][:80]!r} belongs to two entities of areas.{name}, "
+            f"{row['one'][:80]!r} and {row['other'][:80]!r}. Entities of a category must not "
+            "overlap: put those that do into a category of their own."
+        )
+    rows = reader.query("SELECT node, entity FROM listed WHERE node IS NOT NULL")
+    if not rows.num_rows:
+        raise InputError(f"areas.{name} has no entities: {reader.name} lists no area that has one.")
+    return rows
+
+
+def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Table) -> Category:
+    level = hierarchy.index(columns.level)
+    encoded = rows["entity"].combine_chunks().dictionary_encode()
+    entity = encoded.indices.to_numpy().astype(np.int64)
+    texts = np.array(encoded.dictionary.to_pylist(), dtype=CODE)
+    node = rows["node"].to_numpy()
+    if columns.within is not None:
+        entity, texts = _joined(hierarchy, level, columns.within, name, node, entity, texts)
+    order = np.argsort(texts)
+    rank = np.argsort(order)
+    of_node = np.full(hierarchy.size(level), OUTSIDE, dtype=np.int32)
+    of_node[node] = rank[entity]
+    return Category(name, texts[order], of_node[ancestors(hierarchy, level)])
+
+
+def _joined(
+    hierarchy: Hierarchy,
+    level: int,
+    within: str,
+    name: str,
+    node: NDArray[np.int64],
+    entity: NDArray[np.int64],
+    texts: NDArray,
+) -> tuple[NDArray[np.int64], NDArray]:
+    """Entities told apart by the area they lie in: the code of that area comes first."""
+    top = hierarchy.index(within)
+    if top > level:
+        raise SpecError(
+            f"areas.{name}.within must be a level above {hierarchy.level_names[level]!r}."
+        )
+    above = node
+    for below in range(level, top, -1):
+        above = hierarchy.parents(below)[above]
+    pairs, number = np.unique(above * texts.size + entity, return_inverse=True)
+    places = np.strings.add(hierarchy.codes(top)[pairs // texts.size], "-")
+    return number, np.strings.add(places, texts[pairs % texts.size])

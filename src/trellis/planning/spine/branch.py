@@ -1,0 +1,66 @@
+"""Puts a set of leaves on the tree: every node at and below a level is split in two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import StructureError
+from trellis.model.areas import ancestors
+from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.planning.spine.reduction import Reduction, require_level, tree_of
+
+INSIDE, OUTSIDE = ":in", ":out"
+"""Put behind the code of a node that is split."""
+
+
+def branch(
+    hierarchy: Hierarchy, level: int | str, inside: Sequence[bool] | NDArray[np.bool_]
+) -> Reduction:
+    """Split every node at and below `level` into its parts inside and outside a set of leaves.
+
+    `inside` holds one truth value per leaf. Nodes with leaves on one side only stay whole.
+    """
+    marks = _marks(hierarchy, inside)
+    top = require_level(hierarchy, level, 1, "the root holds all leaves. Branch below it.")
+    if top == hierarchy.leaf_level:
+        raise StructureError("Leaves cannot be split. Branch at a level above them.")
+    above = [ancestors(hierarchy, i) for i in range(hierarchy.n_levels)]
+    order = np.lexsort((~marks, above[top]))  # stable: within a part, leaves keep their order
+    side = marks[order]
+
+    codes, starts = [], []
+    is_first = np.zeros(order.size, dtype=bool)
+    is_first[0] = True
+    firsts = np.empty(0, dtype=np.int64)
+    for index in range(hierarchy.n_levels):
+        node = above[index][order]
+        is_first[1:] |= node[1:] != node[:-1]
+        if index >= top:
+            is_first[1:] |= side[1:] != side[:-1]
+        parents, firsts = firsts, np.flatnonzero(is_first)
+        if index:
+            starts.append(np.append(np.searchsorted(firsts, parents), firsts.size))
+        codes.append(_codes(hierarchy.codes(index), node[firsts], side[firsts]))
+    return Reduction(hierarchy, tree_of(hierarchy.level_names, codes, starts), order)
+
+
+def _marks(hierarchy: Hierarchy, inside: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
+    marks = np.asarray(inside)
+    if marks.shape != (hierarchy.sizes[-1],) or marks.dtype != np.bool_:
+        raise StructureError(
+            f"inside must hold one truth value for each of the {hierarchy.sizes[-1]} leaves."
+        )
+    if not marks.any():
+        raise StructureError("A branch needs leaves inside, and has none.")
+    return marks
+
+
+def _codes(codes: Codes, node: NDArray[np.int64], side: NDArray[np.bool_]) -> Codes:
+    is_split = np.bincount(node, minlength=codes.size)[node] > 1
+    if not is_split.any():
+        return codes[node]
+    ends = np.where(side, INSIDE, OUTSIDE).astype(CODE)
+    return np.where(is_split, np.strings.add(codes[node], ends), codes[node]).astype(CODE)

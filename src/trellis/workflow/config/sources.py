@@ -1,0 +1,103 @@
+"""Where a spec finds rows: in a file, or in a database.
+
+    source: people.parquet
+    source: {sql: "sqlite:people.db", table: people}
+    source: {sql: "postgresql://${DB_USER}:${DB_PASSWORD}@db.example/census", query: SELECT ..}
+
+Passwords come from the environment. A spec that spells one out is refused, and no source is ever
+copied into a run folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+
+from trellis.errors import SpecError
+from trellis.workflow.config.values import PathText, check_path
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PASSWORD = re.compile(r"://[^/?#@]*?:([^/?#]*)@|[?&](?:ssl)?password=([^&]*)", re.IGNORECASE)
+
+
+class SqlSource(BaseModel):
+    """A table or a query of a database; `${NAME}` in the address is taken from the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sql: PathText
+    table: str | None = None
+    query: str | None = None
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if (self.table is None) == (self.query is None):
+            raise ValueError("give table or query, one of them")
+        if not self.sql.startswith(("sqlite:", "postgresql:", "postgres:")):
+            raise ValueError("sql must begin with sqlite: or postgresql:")
+        for user_part, option in _PASSWORD.findall(self.sql):
+            if _VARIABLE.sub("", user_part or option):
+                raise ValueError(
+                    "a password stands in sql: put it into an environment variable and write "
+                    "${NAME} in its place"
+                )
+        return self
+
+    @property
+    def name(self) -> str:
+        """What messages call it; a query may hold anything, and is not repeated."""
+        return f"table {self.table!r}" if self.table is not None else "the result of the query"
+
+    def address(self, resolve: Callable[[str], Path]) -> str:
+        """The address with what the environment says, and a file's place."""
+        missing = [name for name in _VARIABLE.findall(self.sql) if name not in os.environ]
+        if missing:
+            raise SpecError(f"The environment variable {missing[0]} of a sql address is not set.")
+        text = _VARIABLE.sub(lambda found: os.environ[found[1]], self.sql)
+        kind, _, rest = text.partition(":")
+        return f"sqlite:{resolve(rest).resolve()}" if kind == "sqlite" else text
+
+
+def _to_source(value: Any) -> Any:
+    if isinstance(value, SqlSource):
+        return value
+    if isinstance(value, str):
+        return check_path(value)
+    if isinstance(value, dict):
+        try:
+            return SqlSource.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            words = first["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{where}: {words}" if where else words) from None
+    raise ValueError("a path is needed, or {sql: address, table: name}")
+
+
+SourceField = Annotated[str | SqlSource, BeforeValidator(_to_source)]
+"""A path, or a database with a table or query."""
+
+
+def may_share_rows(
+    one: str | SqlSource, other: str | SqlSource, resolve: Callable[[str], Path]
+) -> bool:
+    """Whether two sources are the same rows, or could be: what a query reads is not looked into."""
+    if isinstance(one, str) and isinstance(other, str):
+        return resolve(one).resolve() == resolve(other).resolve()
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    if _known(one, resolve) != _known(other, resolve):
+        return False
+    return one.table is None or other.table is None or one.table == other.table
+
+
+def _known(source: SqlSource, resolve: Callable[[str], Path]) -> str:
+    try:
+        return source.address(resolve)
+    except SpecError:  # a variable is not set; the reader will say so
+        return source.sql

@@ -1,0 +1,183 @@
+"""Compares a release with the truth. The result is confidential and never goes near a run folder.
+
+Only the command `evaluate` may import this module; a contract of the import linter proves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from trellis.confidential.counts import TrueCounts
+from trellis.confidential.metrics import LevelErrors, level_errors
+from trellis.errors import InputError, RunFolderError, SpecError
+from trellis.ingest.duckdb import Source, as_table
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import TOTAL, Plan
+from trellis.storage.codes import codes_from_arrow
+from trellis.storage.measurements import measurement_file
+from trellis.storage.parquet import read_table
+from trellis.workflow.confidential_half import read_counts
+from trellis.workflow.config import Spec
+from trellis.workflow.evaluation_files import write_evaluation
+from trellis.workflow.prepare import Prepared
+from trellis.workflow.progress import Progress, Silent
+from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.sources import resolve_source
+
+_MARKS = ("run.json", "manifest.json", "privacy.json")
+"""What shows that a folder is a run folder, or a copy of one."""
+
+_READING = ("kind", "data", "hierarchy", "group_register", "sizes")
+"""The keys of a spec that say how records are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Errors by level, root first."""
+
+    release: str
+    run_id: str
+    confidence: str
+    levels: tuple[LevelErrors, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "confidential": True,
+            "notice": "Made from the confidential records. Do not publish.",
+            "release": self.release,
+            "run_id": self.run_id,
+            "confidence": self.confidence,
+            "levels": [_flat(asdict(level)) for level in self.levels],
+        }
+
+
+def _flat(content: dict[str, Any]) -> dict[str, Any]:
+    """Errors beside the names of what they belong to, not one step below."""
+    inner = (
+        {"by_size": [_flat(size) for size in content["by_size"]]} if "by_size" in content else {}
+    )
+    return {k: v for k, v in content.items() if k != "errors"} | content["errors"] | inner
+
+
+def evaluate_run(
+    run: str | Path,
+    truth: Any,
+    confidential_out: str | Path,
+    *,
+    register: Any = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Compare the tables of a finished run with `truth`, and write what was found.
+
+    `truth` is a file of records as the release had them, the release's spec (a YAML file, which
+    names them), or a frame. Group sizes need their register too: name the spec, or pass a frame.
+    """
+    out, folder, progress = Path(confidential_out), RunFolder(Path(run)), progress or Silent()
+    _refuse_run_folders(out)
+    folder.require_started()
+    if not folder.is_finished:
+        raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    prepared, source = _read_sources(folder, truth, register)
+    with progress.stage("tabulate"):
+        counts = read_counts(prepared, source, register)
+    with progress.stage("compare"):
+        _require_same_totals(folder, prepared, counts)
+        levels = _compare(folder, prepared, counts)
+    plan = prepared.plan
+    found = Evaluation(plan.release, folder.identity().run_id, str(plan.confidence), levels)
+    write_evaluation(out, found.as_json(), levels, float(plan.confidence))
+    return found
+
+
+def _refuse_run_folders(out: Path) -> None:
+    """Everything in a run folder may be published; this may not."""
+    place = out.resolve()
+    for folder in (place, *place.parents):
+        if any((folder / mark).exists() for mark in _MARKS):
+            raise RunFolderError(
+                f"{out} lies in the run folder {folder}, and everything there may be published. "
+                "Name a confidential place with --confidential-out."
+            )
+
+
+def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepared, Source]:
+    """How the records are read stands in the run folder; where they are, in `truth`."""
+    spec, hierarchy, plan = _public_spec(folder), folder.hierarchy(), folder.plan()
+    if not isinstance(truth, str | Path):
+        return Prepared(spec, hierarchy, plan), as_table(truth)
+    path = Path(truth)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        named = Spec.load(path)
+        ours, theirs = spec.public(), named.public()
+        if any(ours.get(key) != theirs.get(key) for key in _READING):
+            raise SpecError(f"{path} reads the records in another way than the release did.")
+        source = resolve_source(named, named.data.source, None, "data.source")
+        return Prepared(named, hierarchy, plan), source
+    if spec.group_register is not None and register is None:
+        raise SpecError(
+            "Group sizes are read with their register: give the release's spec as --truth."
+        )
+    return Prepared(spec, hierarchy, plan), path
+
+
+def _public_spec(folder: RunFolder) -> Spec:
+    try:
+        return Spec.parse(yaml.safe_load(folder.spec.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, yaml.YAMLError, SpecError):
+        raise RunFolderError(f"{folder.spec} is missing or damaged.") from None
+
+
+def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> None:
+    """Other records than those of the release would give an evaluation of nothing."""
+    totals = prepared.hierarchy.sum_up(counts.leaves.sum(axis=1))
+    for query in prepared.plan.queries:
+        if query.noise is None and query.query == TOTAL:
+            exact = read_table(measurement_file(folder.measurements, query), ["value"])["value"]
+            if not np.array_equal(exact.to_numpy(), totals[prepared.hierarchy.index(query.level)]):
+                raise InputError(
+                    "The truth does not have the totals that the release publishes exactly: it is "
+                    "another edition of the records, or other records."
+                )
+
+
+def _compare(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> tuple[LevelErrors, ...]:
+    plan, tree = prepared.plan, prepared.hierarchy
+    found = []
+    for level, truth in enumerate(tree.sum_up(counts.leaves)):
+        name, shown = plan.levels[level], ~tree.passes_through[level]
+        published, ends = _published(folder, plan, tree, level)
+        found.append(level_errors(name, "counts", truth[shown], published, ends))
+        if plan.schema.n_cells > 1:
+            totals = truth[shown].sum(axis=1, keepdims=True)
+            summed = published.sum(axis=1, keepdims=True)
+            found.append(level_errors(name, "totals", totals, summed))
+    return tuple(found)
+
+
+def _published(
+    folder: RunFolder, plan: Plan, tree: Hierarchy, level: int
+) -> tuple[NDArray, tuple[NDArray, NDArray] | None]:
+    """Counts and intervals of a released table, areas x cells."""
+    path = folder.release / f"{plan.levels[level]}.parquet"
+    table, n_cells = read_table(path, ["geocode", "count", "lower", "upper"]), plan.schema.n_cells
+    codes = tree.codes(level)[~tree.passes_through[level]]
+    listed = codes_from_arrow(table["geocode"])
+    if not np.array_equal(listed, np.repeat(codes, n_cells)):
+        raise RunFolderError(
+            f"{path} does not list the areas of the hierarchy. Run trellis verify."
+        )
+    count, lower, upper = (table[name] for name in ("count", "lower", "upper"))
+    ends = None
+    if not lower.null_count:
+        ends = (_areas_by_cells(lower, n_cells), _areas_by_cells(upper, n_cells))
+    return _areas_by_cells(count, n_cells), ends
+
+
+def _areas_by_cells(column: Any, n_cells: int) -> NDArray:
+    return column.to_numpy().reshape(-1, n_cells)

@@ -1,0 +1,135 @@
+"""An evaluation as files: JSON, a table and a page with pictures, all marked confidential."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trellis.confidential.metrics import LevelErrors, SizeClass
+from trellis.evaluate.charts import Axis, Series, bar_chart, line_chart
+from trellis.evaluate.html import number, page, paragraph, picture, section, table
+from trellis.storage.atomic import reporting_os_errors, write_json, write_text
+
+STEM = "CONFIDENTIAL-evaluation"
+BANNER = "CONFIDENTIAL: made from the records. Do not publish, and do not put into a run folder."
+
+COLUMNS = ("level", "areas", "mean |error|", "rms error", "bias", "false +", "false -", "covered")
+
+
+def write_evaluation(
+    out: Path, content: dict[str, Any], levels: Sequence[LevelErrors], confidence: float
+) -> None:
+    """Files that only their owner may read."""
+    with reporting_os_errors(out):
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files = [out / f"{STEM}{ending}" for ending in (".json", ".csv", ".html")]
+        write_json(files[0], content)
+        write_text(files[1], _csv(levels))
+        write_text(files[2], evaluation_page(content["release"], levels, confidence))
+        for path in files:
+            path.chmod(0o600)
+
+
+def level_row(level: LevelErrors) -> list[str]:
+    """One line for people; the names are in `COLUMNS`."""
+    e, n_zeros = level.errors, level.true_zeros
+    return [
+        level.level if level.what == "counts" else f"{level.level}, {level.what}",
+        f"{level.areas:,}",
+        number(e.mean_absolute_error),
+        number(e.root_mean_squared_error),
+        number(e.bias),
+        _percent(level.false_positives / n_zeros if n_zeros else None),
+        _percent(level.false_negatives / (e.counts - n_zeros) if e.counts > n_zeros else None),
+        _percent(e.coverage),
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
+
+
+def _csv(levels: Sequence[LevelErrors]) -> str:
+    """One row for each level and size class; the first column says that it is confidential."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["confidential", "level", "compared", "least", "most", "counts", "mean_absolute_error",
+         "root_mean_squared_error", "bias", "largest_error", "coverage", "interval_width"]
+    )  # fmt: skip
+    for level in levels:
+        for least, most, e in [("", "", level.errors), *map(_parts, level.by_size)]:
+            writer.writerow(
+                ["yes", level.level, level.what, least, most, e.counts, e.mean_absolute_error,
+                 e.root_mean_squared_error, e.bias, e.largest_error, e.coverage, e.interval_width]
+            )  # fmt: skip
+    return text.getvalue()
+
+
+def _parts(size: SizeClass) -> tuple[Any, Any, Any]:
+    return size.least, size.most, size.errors
+
+
+def evaluation_page(release: str, levels: Sequence[LevelErrors], confidence: float) -> str:
+    counts = [level for level in levels if level.what == "counts"]
+    covered = [(x.level, 100 * x.errors.coverage) for x in counts if x.errors.coverage is not None]
+    body = [
+        f"<h1>Confidential evaluation</h1>{paragraph(f'Release: {release}')}",
+        section(
+            "Errors by level",
+            table(COLUMNS, map(level_row, levels)),
+            paragraph(
+                "False +: true zeros that are published as more. False -: counts above zero that "
+                "are published as zero."
+            ),
+            picture(_bars("Root mean squared error", "", _rms(counts))),
+        ),
+        section("Errors by true size", *_by_size_pictures(counts), *map(_size_table, levels)),
+    ]
+    if covered:
+        wanted = f"Of 100 intervals, {100 * confidence:g} should contain the true count."
+        body.insert(1, section("Coverage", paragraph(wanted), picture(
+            _bars("Intervals that contain the true count", " %", covered))))  # fmt: skip
+    return page(f"CONFIDENTIAL: {release}", body, banner=BANNER)
+
+
+def _bars(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
+    return bar_chart(f"CONFIDENTIAL: {title}", unit, bars)
+
+
+def _rms(levels: Sequence[LevelErrors]) -> list[tuple[str, float]]:
+    return [(level.level, level.errors.root_mean_squared_error) for level in levels]
+
+
+def _by_size_pictures(levels: Sequence[LevelErrors]) -> list[str]:
+    """Lines over the true size; zero has no place on a logarithmic axis and is in the tables."""
+    drawn = []
+    for title, name in (("Mean absolute error", "mean_absolute_error"), ("Bias", "bias")):
+        lines = []
+        for level in levels:
+            sizes = [size for size in level.by_size if size.least > 0]
+            x = [float(size.least * size.most) ** 0.5 for size in sizes]
+            if len(sizes) > 1:
+                lines.append(Series(level.level, x, [getattr(s.errors, name) for s in sizes]))
+        if lines:
+            axes = Axis("true count", log=True), Axis(title.lower())
+            drawn.append(picture(line_chart(f"CONFIDENTIAL: {title} by true size", *axes, lines)))
+    return drawn
+
+
+def _size_table(level: LevelErrors) -> str:
+    head = [f"{level.level}, {level.what}", "counts", "mean abs. error", "bias", "coverage"]
+    rows = [
+        [
+            number(size.least) if size.least == size.most else f"{size.least:,} to {size.most:,}",
+            f"{size.errors.counts:,}",
+            number(size.errors.mean_absolute_error),
+            number(size.errors.bias),
+            _percent(size.errors.coverage),
+        ]
+        for size in level.by_size
+    ]
+    return table(head, rows)

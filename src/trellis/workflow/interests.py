@@ -1,0 +1,21 @@
+"""Areas of interest and the spine of a release, between the files and the stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trellis.model.areas import Category
+from trellis.model.plan import Plan
+from trellis.model.spine import Spine
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interests:
+    """What the spec's `areas` and `spine` amount to; nothing where it has neither.
+
+    `conventional` is the plan of the same release without a spine, to compare with.
+    """
+
+    categories: tuple[Category, ...] = ()
+    spine: Spine | None = None
+    conventional: Plan | None = None

@@ -1,0 +1,74 @@
+"""From the keys `areas` and `spine` of a spec to categories, a spine and a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trellis.errors import SpecError
+from trellis.ingest.areas import AreaColumns, read_category
+from trellis.model.areas import Category
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import Plan
+from trellis.model.schema import Schema
+from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.planning.spine.counts import plan_counts_on_spine, with_areas
+from trellis.storage.hierarchies import hierarchy_digest
+from trellis.storage.spines import category_digest, spine_digest
+from trellis.workflow.config import Spec
+from trellis.workflow.config.spines import steps_of
+from trellis.workflow.interests import Interests
+from trellis.workflow.sources import resolve_source
+
+
+def plan_with_interests(
+    spec: Spec, request: CountsRequest, hierarchy: Hierarchy, schema: Schema, frames: Any = None
+) -> tuple[Plan, Interests]:
+    """The plan of a release of counts, on a spine if the spec describes one."""
+    categories = read_categories(spec, hierarchy, frames)
+    digest = hierarchy_digest(hierarchy)
+    if not spec.spine:
+        plan = plan_counts(request, hierarchy, schema, digest)
+        found = tuple(categories.values())
+        return with_areas(plan, found, category_digest), Interests(found, None, plan)
+    made = plan_counts_on_spine(
+        request, hierarchy, schema, digest, steps_of(spec.spine), categories, spine_digest
+    )
+    found = tuple(categories.values())
+    plan = with_areas(made.plan, found, category_digest)
+    return plan, Interests(found, made.spine, made.conventional)
+
+
+def read_categories(
+    spec: Spec, hierarchy: Hierarchy, frames: Mapping[str, Any] | None = None
+) -> dict[str, Category]:
+    """The categories that come from files or frames; weights of published levels are not among."""
+    found = {}
+    for name, listed in spec.areas.items():
+        if name in hierarchy.level_names:
+            if listed.entity is not None or listed.source is not None:
+                raise SpecError(
+                    f"areas.{name} has the name of a level. Choose another name for these areas."
+                )
+            continue
+        if listed.area is None or listed.entity is None:
+            raise SpecError(
+                f"areas.{name} is no level of the hierarchy: name the columns area and entity of "
+                "a public file."
+            )
+        level = listed.level or hierarchy.level_names[-1]
+        prefixes = spec.hierarchy.prefixes or {}
+        columns = AreaColumns(
+            area=listed.area,
+            entity=listed.entity,
+            level=level,
+            width=prefixes.get(level, spec.hierarchy.code_width),
+            within=listed.within,
+            outside=listed.outside,
+            skip_unknown=listed.skip_unknown,
+        )
+        frame = None if frames is None else frames.get(name)
+        source = resolve_source(spec, listed.source, frame, f"areas.{name}.source")
+        together = frame is None and spec.areas_of_interest_come_with_records(name)
+        found[name] = read_category(source, hierarchy, name, columns, confidential=together)
+    return found

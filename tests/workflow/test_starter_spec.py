@@ -1,0 +1,190 @@
+"""`trellis init`: from columns, never from values; nothing that matters is guessed."""
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from trellis.cli.app import app
+from trellis.errors import SpecError
+from trellis.workflow.config import Spec
+from trellis.workflow.config.gaps import GAP
+from worlds import SPEC, changed, write_world
+
+PRIVACY = ("unit", "neighbours", "max_contribution", "mechanism", "budget")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def write_records(path, seed=0, **more):
+    draw = random.Random(seed)
+    columns = {
+        "block": [f"canary-{draw.random()}" for _ in range(9)],
+        "people": [draw.randrange(10**9) for _ in range(9)],
+        "weight": [draw.random() for _ in range(9)],
+        **more,
+    }
+    pq.write_table(pa.table(columns), path)
+    return columns
+
+
+def started(folder, *more):
+    result = invoke("init", folder / "records.parquet", "--out", folder / "spec.yaml", *more)
+    assert result.exit_code == 0, result.output
+    return (folder / "spec.yaml").read_text(encoding="utf-8")
+
+
+def test_the_spec_names_columns_and_types(tmp_path):
+    write_records(tmp_path / "records.parquet", day=pa.array([0] * 9, pa.date32()))
+    text = started(tmp_path)
+    for name, kind in (("block", "text"), ("people", "whole numbers"), ("weight", "numbers"),
+                       ("day", "dates and times")):  # fmt: skip
+        assert any(line.split() == ["#", name, *kind.split()] for line in text.splitlines())
+    assert yaml.safe_load(text)["data"]["source"] == "records.parquet"
+
+
+def test_values_make_no_difference(tmp_path):
+    columns = write_records(tmp_path / "records.parquet")
+    text = started(tmp_path)
+    assert not [v for values in columns.values() for v in values if str(v) in text]
+    (tmp_path / "spec.yaml").unlink()
+    write_records(tmp_path / "records.parquet", seed=1)
+    assert started(tmp_path) == text
+
+
+def test_no_privacy_setting_and_no_level_is_guessed(tmp_path):
+    write_records(tmp_path / "records.parquet")
+    content = yaml.safe_load(started(tmp_path))
+    assert content["privacy"] == dict.fromkeys(PRIVACY, GAP)
+    assert content["hierarchy"] == {"source": GAP, "columns": [GAP]}
+    assert content["data"]["area"] == GAP
+    assert set(content) == {"release", "kind", "dataset", "data", "hierarchy", "privacy"}
+
+
+def test_the_starter_is_refused_until_it_is_filled_in(tmp_path):
+    write_records(tmp_path / "records.parquet")
+    text = started(tmp_path)
+    result = invoke("check", tmp_path / "spec.yaml")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    for key in ("dataset", "data.area", "hierarchy.columns", *(f"privacy.{k}" for k in PRIVACY)):
+        assert key in result.stderr
+    areas = "nation,town\nn,a\nn,b\n"
+    filled = {
+        "release": "towns", "dataset": "towns", "area": "town", "source": "areas.csv",
+        "columns": "[nation, town]", "unit": "person", "neighbours": "replace",
+        "max_contribution": 1, "mechanism": "discrete_gaussian", "budget": "{rho: 1}",
+    }  # fmt: skip
+    (tmp_path / "areas.csv").write_text(areas)
+    pq.write_table(pa.table({"town": ["a", "a", "b"]}), tmp_path / "records.parquet")
+    for key, value in filled.items():
+        for gap in (GAP, f"[{GAP}]"):
+            text = text.replace(f"  {key}: {gap}", f"  {key}: {value}")
+            text = text.replace(f"\n{key}: {gap}", f"\n{key}: {value}")
+        (tmp_path / "spec.yaml").write_text(text)
+        if GAP in "".join(line.partition("#")[0] for line in text.splitlines()):
+            assert invoke("check", tmp_path / "spec.yaml").exit_code == 2
+    assert invoke("check", tmp_path / "spec.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize("key", ["privacy__unit", "data__area", "release", "privacy__budget__rho"])
+def test_every_gap_is_refused_by_name(key):
+    with pytest.raises(SpecError, match=key.replace("__", r"\.")):
+        Spec.parse(changed(SPEC, **{key: f" {GAP} "}))
+
+
+def test_gaps_in_lists_and_keys_are_found():
+    with pytest.raises(SpecError, match=r"hierarchy\.columns"):
+        Spec.parse(changed(SPEC, hierarchy__columns=["nation", GAP]))
+    with pytest.raises(SpecError, match=r"hierarchy\.root"):
+        Spec.parse(changed(SPEC, hierarchy__root={GAP: "x"}))
+
+
+def test_an_existing_spec_is_kept(tmp_path):
+    write_records(tmp_path / "records.parquet")
+    (tmp_path / "spec.yaml").write_text("mine")
+    result = invoke("init", tmp_path / "records.parquet", "--out", tmp_path / "spec.yaml")
+    assert result.exit_code == 2
+    assert "is there already" in result.stderr
+    assert (tmp_path / "spec.yaml").read_text() == "mine"
+
+
+def test_csv_columns_are_text(tmp_path, monkeypatch):
+    (tmp_path / "people.csv").write_text("town,age\ncanary,41\n")
+    monkeypatch.chdir(tmp_path)
+    assert invoke("init", "people.csv").exit_code == 0
+    text = (tmp_path / "spec.yaml").read_text()
+    assert any(line.split() == ["#", "age", "text"] for line in text.splitlines())
+    assert "canary" not in text
+
+
+@pytest.mark.parametrize("first", ["4711,canary", "1.5,canary"])
+def test_a_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
+    (tmp_path / "people.csv").write_text(f"{first}\n4712,canary\n")
+    result = invoke("init", tmp_path / "people.csv", "--out", tmp_path / "spec.yaml")
+    assert result.exit_code == 2
+    assert "canary" not in result.output
+    assert "471" not in result.output
+    assert not (tmp_path / "spec.yaml").exists()
+
+
+HOSTILE = [
+    "a\nprivacy: {unit: nobody}",
+    "a\x85kind: flows",
+    "a\u2028x: y",
+    "# {x}",
+    "'quoted' \"x\": {}",
+    "東京",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_column_names_stay_in_their_comment(tmp_path, name):
+    write_records(tmp_path / "records.parquet", **{name: ["x"] * 9})
+    content = yaml.safe_load(started(tmp_path))
+    assert content["privacy"]["unit"] == GAP
+    assert content["kind"] == "counts"
+    assert "x" not in content
+
+
+@pytest.mark.parametrize(
+    "name", ["we ird: #.parquet", "'q\".parquet", "[x].parquet", "東京.parquet"]
+)
+def test_odd_file_names_are_kept(tmp_path, name):
+    write_records(tmp_path / name)
+    assert invoke("init", tmp_path / name, "--out", tmp_path / "s.yaml").exit_code == 0
+    content = yaml.safe_load((tmp_path / "s.yaml").read_text(encoding="utf-8"))
+    assert content["data"]["source"] == name
+
+
+def test_the_source_is_named_from_the_folder_of_the_spec(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "specs").mkdir()
+    write_records(tmp_path / "data" / "r.parquet")
+    spec = tmp_path / "specs" / "s.yaml"
+    assert invoke("init", tmp_path / "data" / "r.parquet", "--out", spec).exit_code == 0
+    assert yaml.safe_load(spec.read_text())["data"]["source"] == "../data/r.parquet"
+
+
+UNREADABLE = {
+    "nowhere.parquet": "There is no file",
+    "spec.yaml": "file type",
+    "bad.parquet": "could not",
+}
+
+
+@pytest.mark.parametrize(("file", "words"), UNREADABLE.items())
+def test_files_that_cannot_be_read_are_reported(tmp_path, file, words):
+    write_world(tmp_path)
+    (tmp_path / "bad.parquet").write_text("canary")
+    result = invoke("init", tmp_path / file, "--out", tmp_path / "new.yaml")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    result = invoke("init", tmp_path / "people.csv", "--out", tmp_path / "no" / "new.yaml")
+    assert "There is no folder" in result.stderr
