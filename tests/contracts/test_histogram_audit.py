@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from histogram_worlds import SCHEMA, histogram_plan, shares
+from histogram_release_worlds import SCHEMA, histogram_plan, shares
 from trellis.confidential.histograms import TrueHistograms
 from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from histogram_worlds import SCHEMA, TREE, histogram_plan
+from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.ingest.histograms import tabulate_long
 from trellis.measure.histograms import exact_histogram_answers
 from trellis.model import Plan, PlannedQuery

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from histogram_worlds import SCHEMA, TREE, histogram_plan
+from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.errors import InputError, SpecError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model import Hierarchy, Schema

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from histogram_worlds import PEOPLE, SCHEMA, TREE, write_histogram_world
+from histogram_release_worlds import PEOPLE, SCHEMA, TREE, write_histogram_world
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import confidential_log
 from trellis.errors import InputError, StructureError

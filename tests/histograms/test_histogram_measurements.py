@@ -5,7 +5,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from histogram_worlds import TREE, histogram_plan
+from histogram_release_worlds import TREE, histogram_plan
 from seeded_bits import SeededBits
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, RunFolderError, StructureError

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from histogram_worlds import SCHEMA, TREE, histogram_plan, shares
+from histogram_release_worlds import SCHEMA, TREE, histogram_plan, shares
 from trellis.errors import SpecError, StructureError
 from trellis.model import Schema
 from trellis.planning.budget import Shares

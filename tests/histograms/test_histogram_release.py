@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 import trellis
-from histogram_worlds import write_histogram_world
+from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.verify import verify_run

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from histogram_worlds import SCHEMA
+from histogram_release_worlds import SCHEMA
 from trellis.errors import StructureError
 from trellis.model import Schema
 from trellis.model.rules import edit_rule_cells, impossible_cells, rule_cells

@@ -11,6 +11,7 @@ from html import escape
 
 from trellis.evaluate import sections
 from trellis.evaluate.area_tree import SCRIPT, area_tree
+from trellis.evaluate.histogram_section import published_tables
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
@@ -28,9 +29,11 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     area_tree,
     sections.how_to_cite,
 )
+HISTOGRAM_SECTIONS = (*SECTIONS[:6], published_tables, sections.how_to_cite)
 
 
 def report_page(run: PublicRun) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
-    body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in SECTIONS)]
+    made = SECTIONS if run.plan.histogram is None else HISTOGRAM_SECTIONS
+    body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in made)]
     return page(run.plan.release, filter(None, body), SCRIPT)

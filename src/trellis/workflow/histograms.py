@@ -18,6 +18,7 @@ from trellis.planning.histograms import HistogramRequest, plan_histograms
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import ConstraintSpec
+from trellis.workflow.config.sources import may_share_rows
 
 
 def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy) -> Plan:
@@ -72,7 +73,9 @@ def _read_one(
     if stated.source is None:
         raise SpecError(f"constraints: {stated.name}: name the public file in source.")
     path = spec.resolve(stated.source)
-    if spec.data.source is not None and path.resolve() == spec.resolve(spec.data.source).resolve():
+    if spec.data.source is not None and may_share_rows(
+        spec.data.source, stated.source, spec.resolve
+    ):
         raise SpecError(
             f"constraints: {stated.name}: the bounds come from the confidential file. Bounds are "
             "published and not protected: name a public file."

@@ -77,34 +77,32 @@ def stack_bounds(
 
     Raises where a query's answer for the parent cannot be shared out at all.
     """
-    rows, starts, children, lowers, uppers = [], [], [], [], []
+    rows, sizes, children, lowers, uppers = [], [], [], [], []
     for bound in given:
         index = prepared.index(bound.query)
         query = prepared.queries[index]
         place = stack.rows(prepared.marginal_of[index])
         full_row = stack.full_row[place]
-        totals = np.bincount(query.cell_of[active], parent, query.n_cells)
+        totals = np.zeros(query.n_cells)
+        np.add.at(totals, query.cell_of[active], parent)
         lower, upper = np.maximum(bound.lower, 0.0), bound.upper
         _check_totals(bound, lower, upper, totals, query.name)
         greatest = np.minimum(upper, totals)
-        binds = (lower > 0) | (upper < totals)
-        binds &= greatest > 0  # the rest is blocked
+        binds = ((lower > 0) | (upper < totals)) & (greatest > 0)  # the rest is blocked
         members = _members(bound, len(lower))
-        for k in range(full_row.size):
-            for unit in np.flatnonzero(binds[:, full_row[k]]):
-                if members[unit].size == 0:
-                    continue
-                rows.append(place.start + k)
-                starts.append(members[unit].size)
-                children.append(members[unit])
-                lowers.append(lower[unit, full_row[k]])
-                uppers.append(greatest[unit, full_row[k]])
+        unit, k = np.nonzero(binds[:, full_row])
+        rows.append(place.start + k)
+        sizes += [members[u].size for u in unit]
+        children += [members[u] for u in unit]
+        lowers.append(lower[unit, full_row[k]])
+        uppers.append(greatest[unit, full_row[k]])
+    whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
     return Bounds(
-        np.array(rows, dtype=np.int64),
-        np.concatenate([[0], np.cumsum(starts)]).astype(np.int64),
-        np.concatenate(children).astype(np.int64) if children else np.zeros(0, dtype=np.int64),
-        np.array(lowers, dtype=np.float64),
-        np.array(uppers, dtype=np.float64),
+        np.concatenate([whole, *rows]),
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([whole, *children]),
+        np.concatenate([real, *lowers]),
+        np.concatenate([real, *uppers]),
     )
 
 
@@ -126,7 +124,8 @@ def _check_totals(
         )
     covers_all = bound.group_of is None or (bound.group_of >= 0).all()
     greatest = upper.sum(axis=0) if covers_all else np.full(totals.size, inf)
-    too_many, too_few = lower.sum(axis=0) > totals, greatest < totals
+    too_many = lower.sum(axis=0) > totals
+    too_few = (greatest < totals) & (totals < inf)  # the root takes what it can hold
     for problem, wrong in (("at least", too_many), ("at most", too_few)):
         if wrong.any():
             k = int(np.argmax(wrong))

@@ -20,6 +20,7 @@ from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import (
+    BY_ROW,
     VIOLATED,
     Quadratic,
     distance,
@@ -138,7 +139,7 @@ class _Family:
         if not self.active.size:
             return np.zeros((0, self.n_children)), (0.0, 0.0, 0)
         quadratic, mu, x = weighted_queries(
-            self.prepared, self.active, stack, self.parent, values, weights
+            self.prepared, self.active, stack, values, weights, self.n_children
         )
         found = solve(
             stack, quadratic, self.parent, blocked, bounds, mu, tolerance, MOST_ITERATIONS, x
@@ -156,16 +157,15 @@ def weighted_queries(
     prepared: PreparedQueries,
     active: IntArray,
     stack: Stack,
-    parent: FloatArray,
     values: Sequence[FloatArray],
     weights: Sequence[FloatArray],
+    n_children: int,
 ) -> tuple[Quadratic, float, FloatArray]:
     """The objective of measured queries, its least eigenvalue at least, and where to start.
 
     `values` and `weights` (broadcastable to children x cells of the query) belong to the first
     queries of `prepared`.
     """
-    n_children = len(values[0])
     shape = (active.size, n_children)
     diagonal, linear = np.zeros(shape), np.zeros(shape)
     rows = np.zeros((stack.n_rows, n_children))
@@ -183,8 +183,7 @@ def weighted_queries(
             row_weight[place] += w[:, cells].T
             rows[place] += (w * z)[:, cells].T
     mu = float(diagonal.min())
-    even = np.repeat(parent[:, np.newaxis] / n_children, n_children, axis=1)
-    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), even)
+    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), 0.0)
     hand_down(stack, rows, linear)
     n_groups = stack.source.size
     quadratic = Quadratic(
@@ -192,8 +191,8 @@ def weighted_queries(
         linear,
         row_weight,
         np.zeros((0, n_children)),
-        np.zeros(n_groups + 1, dtype=np.int64),
-        np.ones(n_groups, dtype=np.int64),
+        np.zeros(n_groups, dtype=np.int64),
+        np.full(n_groups, BY_ROW),
     )
     return quadratic, mu, x
 

@@ -88,7 +88,7 @@ class Rounder:
         floors = np.minimum(np.floor(x + 1e-9).astype(np.int64), y)
         # Constraints hold for x, nearly, so their answers are worth being kept twice over.
         twice = [self._bounded[bound.query] for bound in bounds for _ in range(2)]
-        rows, n_rows = _stacked_rows([*self._queries, *twice], active)
+        rows, n_rows = stacked_rows([*self._queries, *twice], active)
         swap_units(rows, n_rows, x, floors, blocked, y)
         if bounds:
             y = self._keep(bounds, rows, n_rows, x, active, parent, blocked, y)
@@ -105,7 +105,7 @@ class Rounder:
         blocked: NDArray[np.bool_],
         y: Whole,
     ) -> Whole:
-        whole = self._whole_bounds(bounds, active, x.shape[1])
+        whole = self.whole_bounds(bounds, active, x.shape[1])
         e = residuals(rows, n_rows, x, y)
         if not repair(whole, rows, e, blocked, y):
             nearest = nearest_whole(x, parent, whole, blocked)
@@ -119,7 +119,7 @@ class Rounder:
         assert ((whole.lower <= kept) & (kept <= whole.upper)).all()
         return y
 
-    def _whole_bounds(
+    def whole_bounds(
         self, bounds: Sequence[FamilyBound], active: Whole, n_children: int
     ) -> WholeBounds:
         row_of, constraint, lower, upper = [], [], [], []
@@ -144,7 +144,7 @@ class Rounder:
         )
 
 
-def _stacked_rows(queries: Sequence[Query], active: Whole) -> tuple[Whole, int]:
+def stacked_rows(queries: Sequence[Query], active: Whole) -> tuple[Whole, int]:
     """Row of each cell in each query, queries one after the other, and the number of rows."""
     rows = np.zeros((len(queries), active.size), dtype=np.int64)
     first = 0

@@ -43,6 +43,7 @@ CHECK_EVERY = 10
 """Iterations between two looks at the certificate."""
 
 POWER_STEPS = 8
+MOST_NEWTON_STEPS = 1000
 STALLED_CHECKS = 200
 """Looks without progress after which rounding errors are taken to forbid more."""
 
@@ -52,13 +53,15 @@ GREATEST_PENALTY = 1e7
 """How far the penalty may grow over its first value before constraints count as infeasible."""
 
 SOLVED, STALLED, VIOLATED = 0, 1, 2
+UNWEIGHTED, BY_ROW = -1, 0
 
 
 class Quadratic(NamedTuple):
     """The objective. Rows are those of a `Stack` of marginals, columns the children.
 
-    A marginal g with `atoms[g]` > 1 has rows ordered (cell, atom), and its weight between the atoms
-    a and b of a cell is `mix[mix_start[g] + a * atoms[g] + b]`; `row_weight` holds the diagonal.
+    The weights of marginal g are: none if `atoms[g]` is UNWEIGHTED; one for each row and child, in
+    `row_weight`, if it is BY_ROW; else its rows are ordered (cell, atom), and the weight between
+    the atoms a and b of a cell is `mix[mix_start[g] + a * atoms[g] + b]`, for each child.
     """
 
     diagonal: FloatArray
@@ -105,6 +108,7 @@ def solve(
 ) -> Solution:
     """Move `x` (cells x children) to the optimum, until the gap certifies the tolerance.
 
+    A parent of infinity leaves a cell's sum free; this is the root, and it needs mu > 0.
     `blocked` marks children that may hold nothing of a cell; it may be empty. The tolerance is a
     distance in counts, as root mean square over all variables; without mu, of the measured rows.
     """
@@ -128,7 +132,7 @@ def distance(solution: Solution, mu: float, size: int, quadratic: Quadratic) -> 
 
 
 def _typical_weight(quadratic: Quadratic) -> float:
-    weights = [w[w > 0] for w in (quadratic.row_weight, quadratic.diagonal)]
+    weights = [w[w > 0] for w in (quadratic.row_weight, quadratic.diagonal, quadratic.mix)]
     least = [w.min() for w in weights if w.size]
     return float(min(least)) if least else 0.0
 
@@ -141,25 +145,25 @@ def threshold(row: Any, total: float, start: float) -> float:
     """The t at which the positive parts of row - t add up to total > 0, by Newton's method.
 
     The sum is convex and falls in t, so that after one step t only rises, and the entries above it
-    only get fewer: once their number repeats, the step was exact.
+    only get fewer: once they do not, the step was exact (or rounding would go round in circles).
     """
     t = start
-    above = -1.0
-    while True:
+    above = 0.0
+    for step in range(MOST_NEWTON_STEPS):
         count = 0.0
         surplus = 0.0
         for value in row:
             d = value - t
             surplus += d if d > 0 else 0.0
             count += 1.0 if d > 0 else 0.0
-        if count == above:
-            return t
+        if count > 0 and (count == above or (step > 2 and count > above)):
+            break
+        above = count
         if count == 0:
-            t = row.max() - total
-            above = -1.0
+            t = row.max() - total  # to the left of the solution
         else:
             t += (surplus - total) / count
-            above = count
+    return t
 
 
 @njit(nogil=True, cache=True, fastmath=REORDER)
@@ -169,19 +173,24 @@ def _weigh(stack, quadratic, rows):
     for g in range(stack.source.size):
         n_atoms = quadratic.atoms[g]
         first, last = stack.row_start[g], stack.row_start[g + 1]
-        if n_atoms == 1:
+        if n_atoms == UNWEIGHTED:
+            rows[first:last] = 0.0
+        elif n_atoms == BY_ROW:
             for k in range(first, last):
                 for c in range(width):
                     rows[k, c] *= quadratic.row_weight[k, c]
-            continue
-        plain = np.empty((n_atoms, width))
-        for k in range(first, last, n_atoms):
-            plain[:] = rows[k : k + n_atoms]
-            for a in range(n_atoms):
+        elif n_atoms == 1:
+            m = quadratic.mix_start[g]
+            for k in range(first, last):
                 for c in range(width):
-                    rows[k + a, c] *= quadratic.row_weight[k + a, c]
-                for b in range(n_atoms):
-                    if a != b:
+                    rows[k, c] *= quadratic.mix[m, c]
+        else:
+            plain = np.empty((n_atoms, width))
+            for k in range(first, last, n_atoms):
+                plain[:] = rows[k : k + n_atoms]
+                rows[k : k + n_atoms] = 0.0
+                for a in range(n_atoms):
+                    for b in range(n_atoms):
                         m = quadratic.mix_start[g] + a * n_atoms + b
                         for c in range(width):
                             rows[k + a, c] += quadratic.mix[m, c] * plain[b, c]
@@ -270,7 +279,7 @@ def _step(x, gradient, inverse, parent, blocked, thresholds, row, j):
         for c in range(row.size):
             if blocked[j, c]:
                 row[c] = -inf
-    t = threshold(row, parent[j], thresholds[j])
+    t = 0.0 if parent[j] == inf else threshold(row, parent[j], thresholds[j])
     thresholds[j] = t
     for c in range(row.size):
         d = row[c] - t

@@ -15,11 +15,13 @@ SECONDS = 60.0
 
 def nearest_whole(
     x: NDArray[np.float64],
-    parent: NDArray[np.int64],
+    parent: NDArray[np.int64] | None,
     bounds: WholeBounds,
     blocked: NDArray[np.bool_],
 ) -> NDArray[np.int64] | None:
     """Whole y >= 0 (cells x children) of least |y - x| in sum; None if there is none.
+
+    Without a parent the cells' sums are free.
 
     Written as y = floor + up - down with the floor of x, a price of 1 - 2 f for the first unit up
     over a remainder f, 1 for each further one, and 1 for each unit down.
@@ -40,9 +42,11 @@ def nearest_whole(
     def signed(matrix: Any) -> Any:
         return sparse.hstack([matrix, matrix, -matrix], format="csr")
 
-    sums = sparse.kron(sparse.eye(n), np.ones((1, width)), format="csr")
-    missing: Any = parent - floors.sum(axis=1)
-    rules = [optimize.LinearConstraint(signed(sums), missing, missing)]
+    rules = []
+    if parent is not None:
+        sums = sparse.kron(sparse.eye(n), np.ones((1, width)), format="csr")
+        missing: Any = parent - floors.sum(axis=1)
+        rules.append(optimize.LinearConstraint(signed(sums), missing, missing))
     if bounds.lower.size:
         which = bounds.constraint[bounds.row_of].reshape(-1)  # layers x cells x children
         variable = np.tile(np.arange(size), bounds.row_of.shape[0])

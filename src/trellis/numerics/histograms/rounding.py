@@ -204,3 +204,55 @@ def move_cost(rows, e, j, giver, taker):
     for g in range(rows.shape[0]):
         cost += 1 - e[rows[g, j], giver] + e[rows[g, j], taker]
     return cost
+
+
+@njit(nogil=True, cache=True)
+def round_single(rows, n_rows, x, key):
+    """Whole numbers near a single histogram, whose total is rounded as well.
+
+    Units move from the cell whose answers lie highest to the one whose answers lie lowest while
+    the squared residuals fall.
+    """
+    n = x.size
+    n_queries = rows.shape[0]
+    y = np.floor(x + TIE).astype(np.int64)
+    claim = x - y
+    missing = min(n, max(0, np.int64(np.rint(x.sum())) - y.sum()))
+    for j in range(n):
+        claim[j] += TIE * (priority(key, j) / 2.0**64)
+    order = np.argsort(claim)
+    up = np.zeros(n, np.bool_)
+    for i in range(missing):
+        up[order[n - 1 - i]] = True
+        y[order[n - 1 - i]] += 1
+    e = np.zeros(n_rows)
+    for g in range(n_queries):
+        for j in range(n):
+            e[rows[g, j]] += y[j] - x[j]
+    score = np.empty(n)
+    for _ in range(4 * n):
+        score[:] = 0.0
+        for g in range(n_queries):
+            for j in range(n):
+                score[j] += e[rows[g, j]]
+        giver, taker = -1, -1
+        for j in range(n):
+            if up[j]:
+                if giver < 0 or score[j] > score[giver]:
+                    giver = j
+            elif x[j] > y[j] + TIE and (taker < 0 or score[j] < score[taker]):
+                taker = j
+        if giver < 0 or taker < 0:
+            break
+        cost = score[taker] - score[giver]
+        for g in range(n_queries):
+            cost += rows[g, giver] != rows[g, taker]
+        if cost >= -TIE:
+            break
+        up[giver], up[taker] = False, True
+        y[giver] -= 1
+        y[taker] += 1
+        for g in range(n_queries):
+            e[rows[g, giver]] -= 1
+            e[rows[g, taker]] += 1
+    return y

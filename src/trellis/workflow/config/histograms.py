@@ -202,6 +202,8 @@ def check_histogram(spec: Any) -> None:
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
         return
+    if spec.areas or spec.spine:
+        raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
     try:
         schema = spec.cell_schema()
     except StructureError as error:

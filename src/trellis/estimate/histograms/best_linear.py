@@ -1,0 +1,242 @@
+r"""Best linear unbiased estimates of histograms on a tree, in two passes over the evidence.
+
+With the covariances of `spine_variances`, b = sum_q Q'z / variance and x_E what is known exactly,
+
+    up:    u = x_E + P (b - Lambda x_E + J_S (S - x_E)),    S = sum_c u_c,
+    down:  n_c = u_c + P_c J_S (n_p - S)                    (root: n = u; an only child: n_p).
+
+All leaves have the same P, so that S over leaves follows from the sums of their answers: the first
+pass adds up answers by family, and nothing of the size of leaves x cells is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.objectives import OwnMeasurements
+from trellis.execution.threads import map_families
+from trellis.model.queries import Query
+from trellis.numerics.histograms.commuting import Algebra, Blocks
+from trellis.numerics.histograms.spine_variances import SpineVariances
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+CELLS_AT_ONCE = 1 << 20
+"""Answers of a query that are read at once: 8 MB."""
+
+
+def runs(start: IntArray, first: int, last: int, n_cells: int) -> list[tuple[int, int]]:
+    """Cut families first..last into runs with about `CELLS_AT_ONCE` cells of children each."""
+    cuts, begin = [], first
+    for family in range(first, last):
+        if (start[family + 1] - start[begin]) * n_cells > CELLS_AT_ONCE and family > begin:
+            cuts.append((begin, family))
+            begin = family
+    return [*cuts, (begin, last)] if begin < last else cuts
+
+
+class Level:
+    """The operators of one level."""
+
+    def __init__(self, evidence: HistogramEvidence, level: int, spine: SpineVariances) -> None:
+        algebra, up, here = spine.algebra, spine.up[level], spine.levels[level]
+        self._algebra, self._evidence, self._level = algebra, evidence, level
+        self.own = OwnMeasurements(evidence, level, spine.queries, ())
+        self.class_of = up.class_of
+        self.covariance = algebra.written(up.covariance)
+        self.children_precision = (
+            None if up.children_precision is None else algebra.written(up.children_precision)
+        )
+        exact = {n: spine.queries[n] for n, v in evidence.measured[level].items() if v == 0}
+        self.own_precision = algebra.written(here.own) if any(e.any() for e in here.exact) else None
+        self._exact = _exact_readers(algebra, exact)
+        inherited = [e.copy() for e in here.exact]
+        for query in exact.values():
+            for left, support in zip(inherited, algebra.support(query), strict=True):
+                left &= ~support
+        self._inherited = (
+            algebra.written([np.diag(e.astype(float))[np.newaxis] for e in inherited])
+            if any(e.any() for e in inherited)
+            else None
+        )
+
+    def exact_answers(self, first: int, last: int) -> dict[str, FloatArray]:
+        return {
+            name: self._evidence.read(self._level, name, first, last).astype(np.float64)
+            for name in self._exact
+        }
+
+    def known(
+        self, exact: Mapping[str, FloatArray], sums: FloatArray | None, n_nodes: int
+    ) -> FloatArray | None:
+        """x_E of some nodes: cells x nodes; None if nothing is exact."""
+        if self.own_precision is None:
+            return None
+        out = np.zeros((self._evidence.schema.n_cells, n_nodes))
+        zero = np.zeros(n_nodes, dtype=np.int64)
+        for name, (query, reader) in self._exact.items():
+            spread = np.ascontiguousarray(exact[name][:, query.cell_of].T)
+            out += self._algebra.apply(reader, zero, spread)
+        if self._inherited is not None and sums is not None:
+            out += self._algebra.apply(self._inherited, zero, sums)
+        return out
+
+    def estimate(
+        self,
+        classes: IntArray,
+        information: FloatArray,
+        known: FloatArray | None,
+        sums: FloatArray | None,
+    ) -> FloatArray:
+        """Subtree estimates u from b, x_E and S: cells x nodes. Overwrites `information`."""
+        apply, zero = self._algebra.apply, np.zeros(classes.size, dtype=np.int64)
+        if known is not None and self.own_precision is not None:
+            information -= apply(self.own_precision, zero, known)
+        if sums is not None and self.children_precision is not None:
+            apart = sums if known is None else sums - known
+            information += apply(self.children_precision, classes, apart)
+        u = apply(self.covariance, classes, information)
+        return u if known is None else u + known
+
+
+def _exact_readers(
+    algebra: Algebra, exact: Mapping[str, Query]
+) -> dict[str, tuple[Query, FloatArray]]:
+    """For each exact query the operator that takes Q'z to the coordinates it adds to the others."""
+    readers, seen = {}, [np.zeros(block.shape[1], dtype=bool) for block in _sizes(algebra)]
+    for name, query in exact.items():
+        blocks = []
+        for i, (gram, inside) in enumerate(
+            zip(algebra.gram(query), algebra.support(query), strict=True)
+        ):
+            at = np.flatnonzero(inside)
+            block = np.zeros_like(gram)
+            block[:, at[:, np.newaxis], at] = np.linalg.inv(gram[:, at[:, np.newaxis], at])
+            block[:, seen[i]] = 0.0
+            seen[i] |= inside
+            blocks.append(block)
+        readers[name] = (query, algebra.written(blocks))
+    return readers
+
+
+def _sizes(algebra: Algebra) -> Blocks:
+    widths = [
+        int(np.prod([axis.n_atoms for i, axis in enumerate(algebra.axes) if i not in subspace]))
+        for subspace in algebra.subspaces
+    ]
+    return [np.zeros((1, width, width)) for width in widths]
+
+
+class BestLinear:
+    """Estimates of the subtrees of all inner nodes, and the final ones of any run of nodes."""
+
+    def __init__(
+        self, evidence: HistogramEvidence, spine: SpineVariances, workers: int | None = None
+    ) -> None:
+        self.spine = spine
+        self.levels = [Level(evidence, i, spine) for i in range(evidence.hierarchy.n_levels)]
+        self._evidence, self._workers = evidence, workers
+        n_levels = evidence.hierarchy.n_levels
+        self.subtree: list[FloatArray | None] = [None] * n_levels
+        self.sums: list[FloatArray | None] = [None] * n_levels
+        if n_levels > 1:
+            self.sums[-2] = self._leaf_sums()
+        else:
+            self.subtree[0] = self.leaves(0, 1)
+        for level in reversed(range(n_levels - 1)):
+            self._estimate_level(level)
+
+    def _leaf_sums(self) -> FloatArray:
+        """S of all parents of leaves: cells x parents."""
+        hierarchy, leaf = self._evidence.hierarchy, self.levels[-1]
+        start = hierarchy.child_start[-1]
+        n_cells = self._evidence.schema.n_cells
+        out = np.empty((n_cells, start.size - 1))
+
+        def work(first: int, last: int) -> None:
+            for begin, end in runs(start, first, last, n_cells):
+                nodes = (int(start[begin]), int(start[end]))
+                cuts = start[begin:end] - start[begin]
+                answers = [np.add.reduceat(z, cuts, axis=0) for z in leaf.own.answers(*nodes)]
+                exact = {
+                    name: np.add.reduceat(z, cuts, axis=0)
+                    for name, z in leaf.exact_answers(*nodes).items()
+                }
+                classes = np.zeros(end - begin, dtype=np.int64)
+                information = leaf.own.information(answers, end - begin)
+                known = leaf.known(exact, None, end - begin)
+                out[:, begin:end] = leaf.estimate(classes, information, known, None)
+
+        map_families(work, start * n_cells, self._workers)
+        return out
+
+    def _estimate_level(self, level: int) -> None:
+        operators, sums = self.levels[level], self.sums[level]
+        assert sums is not None
+        u = self.subtree[level] = np.empty_like(sums)
+        n_cells = self._evidence.schema.n_cells
+        step = max(1, CELLS_AT_ONCE // n_cells)
+        for first in range(0, u.shape[1], step):
+            last = min(first + step, u.shape[1])
+            part = np.ascontiguousarray(sums[:, first:last])
+            information = operators.own.information(
+                operators.own.answers(first, last), last - first
+            )
+            known = operators.known(operators.exact_answers(first, last), part, last - first)
+            classes = operators.class_of[first:last]
+            u[:, first:last] = operators.estimate(classes, information, known, part)
+        if level:
+            start = self._evidence.hierarchy.child_start[level - 1]
+            self.sums[level - 1] = np.add.reduceat(u, start[:-1], axis=1)
+
+    def leaves(self, first: int, last: int) -> FloatArray:
+        """The estimates u of a run of leaves, read again: cells x leaves."""
+        leaf = self.levels[-1]
+        information = leaf.own.information(leaf.own.answers(first, last), last - first)
+        known = leaf.known(leaf.exact_answers(first, last), None, last - first)
+        return leaf.estimate(leaf.class_of[first:last], information, known, None)
+
+    def subtree_of(self, level: int, first: int, last: int) -> FloatArray:
+        stored = self.subtree[level]
+        return self.leaves(first, last) if stored is None else stored[:, first:last]
+
+    def final(self, level: int, above: FloatArray, first: int, last: int) -> FloatArray:
+        """The final n of the children of parents first..last of level - 1, whose n are `above`."""
+        algebra = self.spine.algebra
+        start = self._evidence.hierarchy.child_start[level - 1]
+        over, own = self.levels[level - 1], self.levels[level]
+        sums = self.sums[level - 1]
+        assert sums is not None
+        assert over.children_precision is not None
+        apart = np.ascontiguousarray(above - sums[:, first:last])
+        force = algebra.apply(over.children_precision, over.class_of[first:last], apart)
+        begin, end = int(start[first]), int(start[last])
+        counts = np.diff(start[first : last + 1])
+        spread = np.repeat(force, counts, axis=1)
+        n = self.subtree_of(level, begin, end) + algebra.apply(
+            own.covariance, own.class_of[begin:end], spread
+        )
+        lone = counts == 1
+        n[:, (start[first:last] - begin)[lone]] = above[:, lone]
+        return n
+
+
+def finals_by_level(best: BestLinear, last_level: int) -> list[FloatArray]:
+    """The final n of all nodes down to a level above the leaves: cells x nodes."""
+    root = best.subtree_of(0, 0, 1)
+    out = [root]
+    for level in range(1, last_level + 1):
+        out.append(best.final(level, out[-1], 0, out[-1].shape[1]))
+    return out
+
+
+def answer_columns(query: Query, cells: FloatArray) -> FloatArray:
+    """The query's answers for cells x nodes: nodes x query cells."""
+    out = np.zeros((query.n_cells, cells.shape[1]))
+    np.add.at(out, query.cell_of, cells)
+    return out.T

@@ -1,0 +1,201 @@
+"""Whole histograms for every node, made from the root downwards, family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import Infeasible, SpecError
+from trellis.estimate.histograms.bounds import (
+    FamilyBound,
+    blocked_cells,
+    check_cells,
+    stack_bounds,
+)
+from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
+from trellis.estimate.histograms.level_bounds import LevelBounds
+from trellis.estimate.histograms.objectives import Objective
+from trellis.estimate.histograms.root import round_root
+from trellis.estimate.histograms.rounding import Rounder
+from trellis.execution.threads import map_families
+from trellis.model.queries import Query
+from trellis.model.sparse_counts import SparseCounts
+from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Report = Callable[[str, int, int], None]
+"""Told the level, the nodes done and the nodes to do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """What all families of a tree share."""
+
+    evidence: HistogramEvidence
+    queries: Mapping[str, Query]
+    bounds: Sequence[LevelBounds]
+    impossible: NDArray[np.bool_]
+    tie_seed: int
+    tolerance: float = TOLERANCE
+    workers: int | None = None
+    report: Report | None = None
+
+    def run(self, objective_of: Callable[[int], Objective]) -> tuple[list[SparseCounts], float]:
+        """Counts by level, and the greatest distance to the optimum among all families."""
+        counts, worst = self._root(objective_of(0))
+        levels = [counts]
+        hierarchy = self.evidence.hierarchy
+        for level in range(1, hierarchy.n_levels):
+            counts, reached = self._level(level, objective_of(level), levels[-1])
+            levels.append(counts)
+            worst = max(worst, reached)
+        return levels, worst
+
+    def _rounder(self, level: int) -> tuple[list[Query], Rounder]:
+        measured = [self.queries[name] for name in self.evidence.measured[level]]
+        names = self.bounds[level].queries
+        every = measured or list(self.queries.values())
+        return every, Rounder(every, [self.queries[name] for name in names])
+
+    def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
+        bounds = self.bounds[0].family(0, 1)
+        cells = np.flatnonzero(~self.impossible)
+        blocked = blocked_cells(objective.prepared, bounds, cells, 1, None)
+        if blocked.size:
+            cells = cells[~blocked[:, 0]]
+        free = np.full(cells.size, np.inf)
+        queries, rounder = self._rounder(0)
+        with _Named(self.evidence, 0, 0):
+            x, reached = self._fit(objective, cells, free, bounds, blocked[:0], 0, 1)
+            y = round_root(queries, rounder, cells, x[:, 0], bounds, self.tie_seed)
+        dense = np.zeros((1, self.impossible.size), dtype=np.int64)
+        dense[0, cells] = y
+        return SparseCounts.from_dense(dense), reached
+
+    def _fit(
+        self,
+        objective: Objective,
+        active: IntArray,
+        parent: FloatArray,
+        bounds: Sequence[FamilyBound],
+        blocked: NDArray[np.bool_],
+        first: int,
+        last: int,
+    ) -> tuple[FloatArray, float]:
+        """Real children, cells x children, and their distance to the optimum."""
+        stack = objective.prepared.tree.restrict(active)
+        rows = stack_bounds(objective.prepared, bounds, stack, parent, active)
+        quadratic, mu, x = objective.quadratic(stack, active, first, last)
+        if mu <= 0 and np.isinf(parent).any():
+            name = self.evidence.hierarchy.level_names[0]
+            raise SpecError(
+                f"Nothing that method topdown may use on level {name!r} tells all cells apart. "
+                "Measure the detailed query there, or use gls_topdown."
+            )
+        found = solve(
+            stack, quadratic, parent, blocked, rows, mu, self.tolerance, MOST_ITERATIONS, x
+        )
+        if found.status == VIOLATED:
+            raise Infeasible("its constraints clash, or leave no room for its parent's counts.")
+        return x, distance(found, mu, x.size, quadratic)
+
+    def _level(
+        self, level: int, objective: Objective, parents: SparseCounts
+    ) -> tuple[SparseCounts, float]:
+        start = self.evidence.hierarchy.child_start[level - 1]
+        done = [0]
+
+        def work(first: int, last: int) -> tuple[list[_Rows], float]:
+            _, rounder = self._rounder(level)
+            pieces, worst = [], 0.0
+            for family in range(first, last):
+                piece, reached = self._family(level, objective, rounder, parents, family)
+                pieces.append(piece)
+                worst = max(worst, reached)
+                done[0] += piece.counts.size
+                if self.report is not None:
+                    self.report(self.evidence.hierarchy.level_names[level], done[0], int(start[-1]))
+            return pieces, worst
+
+        runs = map_families(work, start * self.impossible.size, self.workers)
+        pieces = [piece for run, _ in runs for piece in run]
+        return _joined(pieces, self.impossible.size), max(worst for _, worst in runs)
+
+    def _family(
+        self,
+        level: int,
+        objective: Objective,
+        rounder: Rounder,
+        parents: SparseCounts,
+        family: int,
+    ) -> tuple[_Rows, float]:
+        start = self.evidence.hierarchy.child_start[level - 1]
+        first, last = int(start[family]), int(start[family + 1])
+        inside = slice(parents.start[family], parents.start[family + 1])
+        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside]
+        if not active.size or last - first == 1:
+            own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
+            return _Rows.of(active, own), 0.0
+        bounds = self.bounds[level].family(first, last)
+        with _Named(self.evidence, level - 1, family):
+            blocked = blocked_cells(objective.prepared, bounds, active, last - first, None)
+            if blocked.size:
+                check_cells(blocked, active, self.evidence.schema.cells())
+            x, reached = self._fit(
+                objective, active, parent.astype(np.float64), bounds, blocked, first, last
+            )
+            index = self._first_index(level, first)
+            y = rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index)
+        return _Rows.of(active, y), reached
+
+    def _first_index(self, level: int, node: int) -> int:
+        """Ties are broken by the index of an area and cell in the whole tree."""
+        above = sum(self.evidence.hierarchy.sizes[:level])
+        return (above + node) * self.impossible.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The counts of one family in the form of `SparseCounts`."""
+
+    counts: IntArray
+    """Non-zero cells by child."""
+    cell: NDArray[np.int32]
+    count: IntArray
+
+    @classmethod
+    def of(cls, active: IntArray, y: IntArray) -> _Rows:
+        child, position = np.nonzero(y.T)
+        counts = np.bincount(child, minlength=y.shape[1])
+        return cls(counts, active[position].astype(np.int32), y[position, child])
+
+
+def _joined(pieces: Sequence[_Rows], n_cells: int) -> SparseCounts:
+    start = np.concatenate([[0], np.cumsum(np.concatenate([p.counts for p in pieces]))])
+    return SparseCounts(
+        n_cells,
+        start.astype(np.int64),
+        np.concatenate([p.cell for p in pieces]),
+        np.concatenate([p.count for p in pieces]).astype(np.int64),
+    )
+
+
+class _Named:
+    """Adds the name of the family to what went wrong in it."""
+
+    def __init__(self, evidence: HistogramEvidence, level: int, node: int) -> None:
+        self._where = evidence, level, node
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Infeasible):
+            evidence, level, node = self._where
+            code = str(evidence.hierarchy.codes(level)[node])
+            name = evidence.hierarchy.level_names[level]
+            raise Infeasible(f"The family of {code!r} on level {name!r}: {error}") from error

@@ -1,0 +1,227 @@
+"""`topdown` and `gls_topdown` for histograms.
+
+Both make whole histograms from the root down. `topdown` fits each family to what was measured on
+the children; `gls_topdown` fits it to the best linear unbiased estimates of the children's
+subtrees, so that what was measured further down informs the upper levels, and gives the estimates
+and standard errors of any marginal.
+
+Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries on a spine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import SpecError
+from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
+from trellis.estimate.histograms.descent import Descent, Report
+from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.family import TOLERANCE
+from trellis.estimate.histograms.level_bounds import level_bounds
+from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
+from trellis.execution.threads import map_families
+from trellis.model.constraints import Constraints
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.queries import Query, parse_query
+from trellis.model.schema import Schema
+from trellis.model.sparse_counts import SparseCounts
+from trellis.numerics.histograms.spine_variances import SpineVariances, finals, query_variances
+
+FloatArray = NDArray[np.float64]
+
+Request = tuple[str, str]
+"""A level and a query whose estimates and standard errors are wanted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginalErrors:
+    """Standard errors of a query on a level; areas of a class share a row of `std_errors`.
+
+    Classes x query cells; infinite where what is measured does not determine an answer.
+    """
+
+    class_of: NDArray[np.int64]
+    std_errors: FloatArray
+
+    def rows(self, first: int, last: int) -> FloatArray:
+        """Written out for a run of areas: areas x query cells."""
+        return self.std_errors[self.class_of[first:last]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarginalEstimate:
+    """Best linear unbiased estimates of a query on a level, areas x query cells, and errors."""
+
+    centre: FloatArray
+    errors: MarginalErrors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramEstimates:
+    """Whole histograms by level, root first; estimates of the marginals that were asked for.
+
+    `distance` is the greatest certified distance of a family's real solution to its optimum.
+    """
+
+    counts: tuple[SparseCounts, ...]
+    marginals: dict[Request, MarginalEstimate]
+    distance: float
+
+
+def estimate_topdown(
+    evidence: HistogramEvidence,
+    tie_seed: int,
+    *,
+    constraints: Constraints | None = None,
+    tolerance: float = TOLERANCE,
+    workers: int | None = None,
+    report: Report | None = None,
+) -> HistogramEstimates:
+    """Least squares family by family on the children's own measurements."""
+    descent = _descent(evidence, (), tie_seed, constraints, tolerance, workers, report)
+
+    def own(level: int) -> OwnMeasurements:
+        bounded = descent.bounds[level].queries
+        name = evidence.hierarchy.level_names[level]
+        if not any(0 <= v < np.inf for v in evidence.measured[level].values()):
+            raise SpecError(
+                f"Method topdown works on measured levels only, and level {name!r} was not "
+                "measured. Use gls_topdown."
+            )
+        return OwnMeasurements(evidence, level, descent.queries, bounded)
+
+    counts, distance = descent.run(own)
+    return HistogramEstimates(tuple(counts), {}, distance)
+
+
+def estimate_gls_topdown(
+    evidence: HistogramEvidence,
+    tie_seed: int,
+    *,
+    marginals: Sequence[Request] = (),
+    constraints: Constraints | None = None,
+    tolerance: float = TOLERANCE,
+    workers: int | None = None,
+    report: Report | None = None,
+) -> HistogramEstimates:
+    """Best linear unbiased estimates first, then whole numbers downwards."""
+    hierarchy = evidence.hierarchy
+    descent = _descent(evidence, marginals, tie_seed, constraints, tolerance, workers, report)
+    spine = SpineVariances.of(hierarchy, evidence.schema.shape, descent.queries, evidence.measured)
+    best = BestLinear(evidence, spine, workers)
+
+    def objective(level: int) -> OwnMeasurements | SubtreeEstimates:
+        bounded = descent.bounds[level].queries
+        u = best.subtree[level]
+        if u is None:  # a leaf's subtree is the leaf
+            return OwnMeasurements(evidence, level, descent.queries, bounded)
+        own = [descent.queries[name] for name in bounded]
+        return SubtreeEstimates(spine.algebra, spine.levels[level], spine.up[level], u, own)
+
+    counts, distance = descent.run(objective)
+    return HistogramEstimates(
+        tuple(counts), _marginal_estimates(evidence, best, marginals, workers), distance
+    )
+
+
+def marginal_errors(
+    hierarchy: Hierarchy,
+    schema: Schema,
+    measured: Sequence[Mapping[str, float]],
+    requests: Sequence[Request],
+) -> dict[Request, MarginalErrors]:
+    """Standard errors of marginals before any data: they depend on the plan alone.
+
+    `measured` has for each level, root first, the variance of each query measured there.
+    """
+    queries = _queries(schema, measured, requests)
+    spine = SpineVariances.of(hierarchy, schema.shape, queries, measured)
+    return _errors(hierarchy, spine, requests)
+
+
+def _errors(
+    hierarchy: Hierarchy, spine: SpineVariances, requests: Sequence[Request]
+) -> dict[Request, MarginalErrors]:
+    final = finals(hierarchy, spine.levels, spine.up)
+    out = {}
+    for level, name in requests:
+        at = final[hierarchy.index(level)]
+        variances = query_variances(spine.algebra, at, spine.queries[name])
+        out[level, name] = MarginalErrors(at.class_of, np.sqrt(variances))
+    return out
+
+
+def _queries(
+    schema: Schema, measured: Sequence[Mapping[str, float]], requests: Sequence[Request]
+) -> dict[str, Query]:
+    names = [name for level in measured for name in level] + [name for _, name in requests]
+    return {name: parse_query(schema, name) for name in dict.fromkeys(names)}
+
+
+def _descent(
+    evidence: HistogramEvidence,
+    requests: Sequence[Request],
+    tie_seed: int,
+    constraints: Constraints | None,
+    tolerance: float,
+    workers: int | None,
+    report: Report | None,
+) -> Descent:
+    bounds = level_bounds(evidence, constraints)
+    queries = _queries(evidence.schema, evidence.measured, requests)
+    for level in bounds:
+        for name in level.queries:
+            queries.setdefault(name, parse_query(evidence.schema, name))
+    n_cells = evidence.schema.n_cells
+    impossible = np.zeros(n_cells, dtype=bool) if constraints is None else constraints.impossible
+    return Descent(evidence, queries, bounds, impossible, tie_seed, tolerance, workers, report)
+
+
+def _marginal_estimates(
+    evidence: HistogramEvidence,
+    best: BestLinear,
+    requests: Sequence[Request],
+    workers: int | None,
+) -> dict[Request, MarginalEstimate]:
+    """Centres level by level, the leaves in runs of families."""
+    if not requests:
+        return {}
+    hierarchy, n_cells = evidence.hierarchy, evidence.schema.n_cells
+    wanted: dict[int, list[Request]] = {}
+    for request in requests:
+        wanted.setdefault(hierarchy.index(request[0]), []).append(request)
+    centres: dict[Request, FloatArray] = {}
+    above = best.subtree_of(0, 0, 1)
+    for level in range(max(wanted) + 1):
+        asked = wanted.get(level, [])
+        queries = {request: best.spine.queries[request[1]] for request in asked}
+        if level and best.subtree[level] is None:
+            for request, query in queries.items():
+                centres[request] = np.empty((hierarchy.sizes[level], query.n_cells))
+            start = hierarchy.child_start[level - 1]
+
+            def work(
+                first: int,
+                last: int,
+                level: int = level,
+                start: NDArray[np.int64] = start,
+                above: FloatArray = above,
+                queries: dict[Request, Query] = queries,
+            ) -> None:
+                for begin, end in runs(start, first, last, n_cells):
+                    n = best.final(level, above[:, begin:end], begin, end)
+                    for request, query in queries.items():
+                        centres[request][start[begin] : start[end]] = answer_columns(query, n)
+
+            map_families(work, start * n_cells, workers)
+            break
+        if level:
+            above = best.final(level, above, 0, above.shape[1])
+        for request, query in queries.items():
+            centres[request] = answer_columns(query, above)
+    errors = _errors(hierarchy, best.spine, requests)
+    return {request: MarginalEstimate(centres[request], errors[request]) for request in requests}

@@ -1,0 +1,164 @@
+"""What the children of a family are fitted to: their own measurements, or their subtrees'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.family import weighted_queries
+from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.model.queries import Query
+from trellis.numerics.histograms.commuting import Algebra
+from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic
+from trellis.numerics.histograms.marginals import MarginalTree, Stack, hand_down
+from trellis.numerics.histograms.spine_variances import LevelPrecision, LevelSubtrees
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Objective(Protocol):
+    """The quadratic that the children `first:last` of one parent are fitted to."""
+
+    @property
+    def prepared(self) -> PreparedQueries: ...
+
+    def quadratic(
+        self, stack: Stack, active: IntArray, first: int, last: int
+    ) -> tuple[Quadratic, float, FloatArray]:
+        """The objective on some cells, a bound of its least eigenvalue, and where to start."""
+        ...
+
+
+class OwnMeasurements:
+    """Weighted least squares on what was measured on the children themselves."""
+
+    def __init__(
+        self,
+        evidence: HistogramEvidence,
+        level: int,
+        queries: Mapping[str, Query],
+        bounded: Sequence[str],
+    ) -> None:
+        self._evidence, self._level = evidence, level
+        noisy = {n: v for n, v in evidence.measured[level].items() if 0 < v < inf}
+        self._weights = {name: 1 / variance for name, variance in noisy.items()}
+        names = [*noisy, *(name for name in dict.fromkeys(bounded) if name not in noisy)]
+        self.prepared = PreparedQueries.of(
+            [queries[name] for name in names], evidence.schema.n_cells, bounded
+        )
+
+    def answers(self, first: int, last: int) -> list[FloatArray]:
+        """The noisy answers of a run of nodes, query by query."""
+        return [
+            self._evidence.read(self._level, name, first, last).astype(np.float64)
+            for name in self._weights
+        ]
+
+    def information(self, answers: Sequence[NDArray], n_nodes: int) -> FloatArray:
+        """The sum of Q'z / variance: cells x nodes."""
+        stack = self.prepared.tree.stack
+        out = np.zeros((self._evidence.schema.n_cells, n_nodes))
+        rows = np.zeros((stack.n_rows, n_nodes))
+        for i, (z, weight) in enumerate(zip(answers, self._weights.values(), strict=True)):
+            query = self.prepared.queries[i]
+            if separates_cells(query):
+                out += weight * z[:, query.cell_of].T
+            else:
+                rows[stack.rows(self.prepared.marginal_of[i])] += weight * z.T
+        hand_down(stack, rows, out)
+        return out
+
+    def quadratic(
+        self, stack: Stack, active: IntArray, first: int, last: int
+    ) -> tuple[Quadratic, float, FloatArray]:
+        weights = [np.full((1, 1), weight) for weight in self._weights.values()]
+        return weighted_queries(
+            self.prepared, active, stack, self.answers(first, last), weights, last - first
+        )
+
+
+class SubtreeEstimates:
+    """The estimates u of the children's subtrees, weighted by their precisions J.
+
+    Minimises 1/2 (x - u)' J (x - u). What is known exactly has no precision and is a constraint;
+    a little weight there changes no optimum and keeps the least eigenvalue away from 0.
+    """
+
+    def __init__(
+        self,
+        algebra: Algebra,
+        here: LevelPrecision,
+        up: LevelSubtrees,
+        estimates: FloatArray,
+        bounded: Sequence[Query],
+    ) -> None:
+        least = _least_positive(up.precision)
+        blocks = [
+            block + np.where(np.diag(exact), least, 0.0)
+            for block, exact in zip(up.precision, here.exact, strict=True)
+        ]
+        self._written = algebra.written(blocks)
+        self._least = np.maximum(algebra.least_eigenvalue(blocks), 0.0)
+        self._class_of = up.class_of
+        self._algebra = algebra
+        self._estimates = estimates
+        atoms, starts, self._whole = algebra.layout()
+        # The bounded queries follow the algebra's own marginals and carry no weight.
+        own = algebra.tree
+        n_own = len(own.order)
+        maps = [_cells_of(own, g) for g in range(n_own)] + [q.cell_of for q in bounded]
+        tree = MarginalTree.of(
+            maps, own.n_cells, [bool(w) for w in own.is_whole] + [False] * len(bounded)
+        )
+        place = {position: g for g, position in enumerate(tree.order)}
+        self.prepared = PreparedQueries(
+            tuple(bounded), tree, tuple(place[n_own + i] for i in range(len(bounded)))
+        )
+        self._atoms = np.full(len(maps), UNWEIGHTED)
+        self._starts = np.zeros(len(maps), dtype=np.int64)
+        for g in range(n_own):
+            self._atoms[place[g]] = atoms[g]
+            self._starts[place[g]] = starts[g]
+
+    def quadratic(
+        self,
+        stack: Stack,  # noqa: ARG002 - part of the protocol
+        active: IntArray,
+        first: int,
+        last: int,
+    ) -> tuple[Quadratic, float, FloatArray]:
+        classes = self._class_of[first:last]
+        u = np.ascontiguousarray(self._estimates[:, first:last])
+        linear = self._algebra.apply(self._written, classes, u)[active]
+        mix = np.ascontiguousarray(self._written[:, classes])
+        diagonal = np.zeros(linear.shape)
+        if self._whole >= 0:
+            diagonal += mix[self._whole]
+        quadratic = Quadratic(
+            diagonal, linear, np.zeros((0, last - first)), mix, self._starts, self._atoms
+        )
+        return quadratic, float(self._least[classes].min()), np.ascontiguousarray(u[active])
+
+
+def _least_positive(blocks: Sequence[FloatArray]) -> float:
+    values = np.concatenate([np.linalg.eigvalsh(block).ravel() for block in blocks])
+    positive = values[values > 1e-12 * values.max()] if values.size else values
+    return float(positive.min()) if positive.size else 1.0
+
+
+def _cells_of(tree: MarginalTree, marginal: int) -> IntArray:
+    """The row within its marginal of each cell of the histogram."""
+    stack = tree.stack
+    path = [marginal]
+    while stack.source[path[-1]] >= 0:
+        path.append(int(stack.source[path[-1]]))
+    rows = np.arange(tree.n_cells)
+    for g in reversed(path):
+        rows = stack.link[stack.link_start[g] + rows] - stack.row_start[g]
+    return rows

@@ -1,0 +1,41 @@
+"""The root of a tree, whose cells add up to nothing but themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import Infeasible
+from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.rounding import Rounder, stacked_rows
+from trellis.model.queries import Query
+from trellis.numerics.histograms.integer_program import nearest_whole
+from trellis.numerics.histograms.repair import answers
+from trellis.numerics.histograms.rounding import round_single
+from trellis.numerics.ties import tie_key
+
+FloatArray = NDArray[np.float64]
+
+
+def round_root(
+    queries: Sequence[Query],
+    rounder: Rounder,
+    active: NDArray[np.int64],
+    x: FloatArray,
+    bounds: Sequence[FamilyBound],
+    tie_seed: int,
+) -> NDArray[np.int64]:
+    """Whole counts near x: the total by rounding, cells by remainders and swaps between cells."""
+    rows, n_rows = stacked_rows(queries, active)
+    y = round_single(rows, n_rows, x, tie_key(tie_seed))[:, np.newaxis]
+    if bounds:
+        whole = rounder.whole_bounds(bounds, active, 1)
+        kept = answers(whole, y)
+        if not ((whole.lower <= kept) & (kept <= whole.upper)).all():
+            nearest = nearest_whole(x[:, np.newaxis], None, whole, np.zeros((0, 0), dtype=bool))
+            if nearest is None:
+                raise Infeasible("No whole counts keep all constraints.")
+            y = nearest
+    return y[:, 0]

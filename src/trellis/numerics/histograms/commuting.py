@@ -1,0 +1,333 @@
+r"""The algebra that all weighted sums of marginal queries live in.
+
+For a query Q that keeps, recodes or sums each attribute, Q'Q is a Kronecker product with one factor
+for each attribute: the identity, ones within groups, or ones everywhere. Split each attribute's
+space into the functions that are constant on its *atoms* (the common refinement of its recodes;
+one atom if there are none) and the contrasts *within* atoms. On the contrasts the identity acts as
+1 and all else as 0; on the atoms each factor is a small matrix. So on the subspace with contrasts
+in the attributes U, every operator is a matrix M_U between the atoms of the others, and sums,
+products and inverses are taken for each U by itself. Without recodes all M_U are numbers.
+
+To apply an operator, it is written on marginals: with I for the attributes of a set T and the
+matrix N_T between the atoms of the others,
+
+    F = sum_T  I_T (x) E N_T E',     N_T from sum over U >= T of (-1)^|U - T| M_U,
+
+E the indicators of atoms. N_T vanishes unless T is an intersection of sets that queries keep.
+
+Within the atoms the basis is orthonormal and starts with the constant, followed by what each
+coarser recode adds, so that the answers of a query span a set of coordinates if the recodes of an
+attribute are nested. Then "exactly known" and "not measured" are sets of coordinates as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from trellis.errors import StructureError
+from trellis.model.queries import Query
+from trellis.numerics.histograms.fastmath import REORDER
+from trellis.numerics.histograms.marginals import MarginalTree, add_up, hand_down
+
+FloatArray = NDArray[np.float64]
+Blocks = list[FloatArray]
+"""One array of shape (operators, a, a) for each subspace U."""
+
+LARGEST_BLOCK = 1000
+"""Atoms of several attributes together, beyond which matrices between them grow too large."""
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One attribute: its atoms, and an orthonormal basis of what is constant on them.
+
+    `basis` has a column for each basis function, in units of atoms of norm 1.
+    """
+
+    size: int
+    atom_of: NDArray[np.int64]
+    basis: FloatArray
+
+    @property
+    def n_atoms(self) -> int:
+        return self.basis.shape[0]
+
+    @property
+    def has_contrasts(self) -> bool:
+        return self.n_atoms < self.size
+
+    @property
+    def atom_sizes(self) -> FloatArray:
+        return np.bincount(self.atom_of).astype(np.float64)
+
+    def factor(self, group_of: Sequence[int]) -> FloatArray:
+        """Ones within groups, as a matrix in the basis; groups are unions of atoms."""
+        root = np.sqrt(self.atom_sizes)
+        group_of_atom = np.zeros(self.n_atoms, dtype=np.int64)
+        group_of_atom[self.atom_of] = group_of
+        indicator = np.zeros((max(group_of) + 1, self.n_atoms))
+        indicator[group_of_atom, np.arange(self.n_atoms)] = root
+        coordinates = indicator @ self.basis
+        return _clean(coordinates.T @ coordinates)
+
+    @classmethod
+    def of(cls, size: int, recodes: Iterable[tuple[int, ...]]) -> Axis:
+        recodes = sorted(set(recodes), key=lambda group_of: max(group_of))
+        names = list(zip(*recodes, strict=True)) if recodes else [()] * size
+        order = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        atom_of = np.array([order[name] for name in names], dtype=np.int64)
+        root = np.sqrt(np.bincount(atom_of))
+        columns = [root / np.linalg.norm(root)]
+        for group_of in [*recodes, tuple(atom_of)]:
+            for group in range(max(group_of) + 1):
+                inside = np.zeros(root.size)
+                atoms = np.unique(atom_of[np.array(group_of) == group])
+                inside[atoms] = root[atoms]
+                for column in columns * 2:  # twice, against rounding
+                    inside -= column * (column @ inside)
+                if (norm := np.linalg.norm(inside)) > ROUNDING * np.sqrt(size):
+                    columns.append(inside / norm)
+        return cls(size, atom_of, np.array(columns).T)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Algebra:
+    """Operators for histograms of one schema and one set of queries."""
+
+    axes: tuple[Axis, ...]
+    subspaces: tuple[tuple[int, ...], ...]
+    """The attributes U with contrasts."""
+    kept_sets: tuple[tuple[int, ...], ...]
+    """The sets T that operators are written on."""
+    tree: MarginalTree
+    """The marginals of all kept sets but the one of all attributes, cells before atoms."""
+    n_entries: int
+    """Numbers that an operator written on marginals takes."""
+
+    @classmethod
+    def of(cls, shape: Sequence[int], queries: Sequence[Query]) -> Algebra:
+        recodes: list[list[tuple[int, ...]]] = [[] for _ in shape]
+        for query in queries:
+            for factor in query.factors:
+                if factor.is_recoded:
+                    recodes[factor.attribute].append(factor.group_of)
+        _check_size(recodes)
+        axes = tuple(Axis.of(size, r) for size, r in zip(shape, recodes, strict=True))
+        able = [i for i, axis in enumerate(axes) if axis.has_contrasts]
+        subspaces = tuple(u for k in range(len(able) + 1) for u in combinations(able, k))
+        kept = {frozenset(_kept(query)) & frozenset(able) for query in queries}
+        closed = set(kept)
+        for _ in kept:
+            closed |= {a & b for a in closed for b in kept}
+        sets = tuple(sorted((tuple(sorted(t)) for t in closed), key=lambda t: (len(t), t)))
+        maps, whole = [], []
+        for kept_set in sets:
+            if len(kept_set) < len(axes):
+                maps.append(_cell_of(axes, kept_set))
+                whole.append(_n_atoms(axes, kept_set) > 1)
+        tree = MarginalTree.of(maps, int(np.prod(shape)), whole)
+        entries = sum(_n_atoms(axes, t) ** 2 for t in sets)
+        return cls(axes, subspaces, sets, tree, entries)
+
+    # -- operators ------------------------------------------------------------------------------
+
+    def gram(self, query: Query) -> Blocks:
+        """Q'Q as one operator."""
+        kept = set(_kept(query))
+        group_of = {factor.attribute: factor.group_of for factor in query.factors}
+        blocks = []
+        for subspace in self.subspaces:
+            factors = [
+                axis.factor(group_of.get(i, (0,) * axis.size))
+                if i not in kept
+                else np.eye(axis.n_atoms)
+                for i, axis in enumerate(self.axes)
+                if i not in subspace
+            ]
+            scale = 1.0 if kept.issuperset(subspace) else 0.0
+            blocks.append(scale * reduce(np.kron, factors, np.ones((1, 1)))[np.newaxis])
+        return blocks
+
+    def support(self, query: Query) -> list[NDArray[np.bool_]]:
+        """For each subspace, the coordinates that the query's answers determine."""
+        return [np.diagonal(block[0]) > ROUNDING for block in self.gram(query)]
+
+    def written(self, blocks: Blocks) -> FloatArray:
+        """Operators on marginals: entries x operators, T after T, each (atoms, atoms)."""
+        parts = []
+        for t in self.kept_sets:
+            n = len(blocks[0])
+            outside = [i for i in range(len(self.axes)) if i not in t]
+            sizes = [self.axes[i].n_atoms for i in outside]
+            total = np.zeros((n, int(np.prod(sizes)), int(np.prod(sizes))))
+            for subspace, block in zip(self.subspaces, blocks, strict=True):
+                if set(t) <= set(subspace):
+                    sign = (-1) ** (len(subspace) - len(t))
+                    extra = [outside.index(i) for i in subspace if i not in t]
+                    total += sign * _with_identity(block, sizes, extra)
+            change = reduce(
+                np.kron,
+                [
+                    self.axes[i].basis / np.sqrt(self.axes[i].atom_sizes)[:, np.newaxis]
+                    for i in outside
+                ],
+                np.ones((1, 1)),
+            )
+            parts.append((change @ total @ change.T).reshape(n, -1).T)
+        return np.ascontiguousarray(np.concatenate(parts))
+
+    def apply(self, written: FloatArray, which: NDArray[np.int64], x: FloatArray) -> FloatArray:
+        """Operator `which[i]` on column i of x (cells x vectors)."""
+        out = np.zeros_like(x)
+        rows = np.empty((self.tree.stack.n_rows, x.shape[1]))
+        atoms, starts, whole = self.layout()
+        _apply(self.tree.stack, atoms, starts, whole, written, which, x, rows, out)
+        return out
+
+    def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """Atoms and first entry of each marginal of the tree, and the entry of the diagonal or -1.
+
+        The diagonal is the marginal that keeps all attributes.
+        """
+        counts = [_n_atoms(self.axes, t) for t in self.kept_sets]
+        firsts = np.concatenate([[0], np.cumsum(np.square(counts))])
+        in_tree = [i for i, t in enumerate(self.kept_sets) if len(t) < len(self.axes)]
+        chosen = [in_tree[position] for position in self.tree.order]
+        whole = [int(firsts[i]) for i, t in enumerate(self.kept_sets) if len(t) == len(self.axes)]
+        return (
+            np.array([counts[i] for i in chosen], dtype=np.int64),
+            np.array([firsts[i] for i in chosen], dtype=np.int64),
+            whole[0] if whole else -1,
+        )
+
+    def least_eigenvalue(self, blocks: Blocks) -> FloatArray:
+        """Of each operator; 0 where some subspace has none."""
+        return np.min([np.linalg.eigvalsh(block)[:, 0] for block in blocks], axis=0)
+
+    def variances(self, query: Query, covariance: FloatArray) -> FloatArray:
+        """Variances of the query's answers under written covariances: operators x query cells."""
+        kinds, kind_of_cell = self._kinds(query)
+        n = covariance.shape[1]
+        out = np.zeros((n, len(kinds)))
+        first = 0
+        for t in self.kept_sets:
+            n_atoms = _n_atoms(self.axes, t)
+            matrix = covariance[first : first + n_atoms**2].T.reshape(n, n_atoms, n_atoms)
+            first += n_atoms**2
+            for k, sets in enumerate(kinds):
+                inside = np.prod([sets[i].sum() for i in t]) if t else 1.0
+                vector = reduce(
+                    np.kron, [sets[i] for i in range(len(self.axes)) if i not in t], np.ones(1)
+                )
+                out[:, k] += inside * (matrix @ vector @ vector)
+        return np.maximum(out, 0.0)[:, kind_of_cell]
+
+    def _kinds(self, query: Query) -> tuple[list[list[FloatArray]], NDArray[np.int64]]:
+        """Cells of the query that have the same variance, as members by atom of each attribute."""
+        group_of = {factor.attribute: np.array(factor.group_of) for factor in query.factors}
+        table = []
+        for i, axis in enumerate(self.axes):
+            groups = group_of.get(i, np.zeros(axis.size, dtype=np.int64))
+            counts = np.zeros((groups.max() + 1, axis.n_atoms))
+            np.add.at(counts, (groups, axis.atom_of), 1.0)
+            table.append(counts)
+        attributes = [factor.attribute for factor in query.factors]
+        cells = np.unravel_index(np.arange(query.n_cells), query.shape or (1,))
+        kinds: dict[tuple, int] = {}
+        members: list[list[FloatArray]] = []
+        kind_of_cell = np.zeros(query.n_cells, dtype=np.int64)
+        for cell in range(query.n_cells):
+            at = {a: int(cells[position][cell]) for position, a in enumerate(attributes)}
+            sets = [table[i][at.get(i, 0)] for i in range(len(self.axes))]
+            key = tuple(tuple(s) for s in sets)
+            if key not in kinds:
+                kinds[key] = len(members)
+                members.append(sets)
+            kind_of_cell[cell] = kinds[key]
+        return members, kind_of_cell
+
+
+def _check_size(recodes: Sequence[Sequence[tuple[int, ...]]]) -> None:
+    largest = prod(len(set(zip(*groups, strict=True))) for groups in recodes if groups)
+    if largest > LARGEST_BLOCK:
+        raise StructureError(
+            f"The recodes of all attributes together make {largest} groups; more than "
+            f"{LARGEST_BLOCK} are too many for gls_topdown. Use fewer or coarser recodes, or "
+            "method topdown."
+        )
+
+
+def _kept(query: Query) -> list[int]:
+    return [factor.attribute for factor in query.factors if not factor.is_recoded]
+
+
+def _n_atoms(axes: Sequence[Axis], without: Sequence[int]) -> int:
+    return int(np.prod([axis.n_atoms for i, axis in enumerate(axes) if i not in without]))
+
+
+def _cell_of(axes: Sequence[Axis], kept_set: Sequence[int]) -> NDArray[np.int64]:
+    """The row of each cell: cells of the kept attributes before atoms of the others."""
+    positions = np.unravel_index(
+        np.arange(int(np.prod([axis.size for axis in axes]))), [axis.size for axis in axes]
+    )
+    row = np.zeros(positions[0].size, dtype=np.int64)
+    for i in kept_set:
+        row = row * axes[i].size + positions[i]
+    for i, axis in enumerate(axes):
+        if i not in kept_set:
+            row = row * axis.n_atoms + axis.atom_of[positions[i]]
+    return row
+
+
+def _with_identity(block: FloatArray, sizes: Sequence[int], extra: Sequence[int]) -> FloatArray:
+    """A block with identities put in at the positions `extra` of the factors with these sizes."""
+    n = len(block)
+    own = [size for i, size in enumerate(sizes) if i not in extra]
+    tensor = block.reshape(n, *own, *own)
+    for position in sorted(extra):
+        size = sizes[position]
+        left = tensor.ndim // 2  # factors so far, counted with the axis of operators
+        before = tensor.reshape(*tensor.shape[: 1 + position], 1, *tensor.shape[1 + position :])
+        column = left + 1 + position + 1
+        before = before.reshape(*before.shape[:column], 1, *before.shape[column:])
+        eye_shape = [1] * before.ndim
+        eye_shape[1 + position] = eye_shape[column] = size
+        tensor = before * np.eye(size).reshape(eye_shape)
+    return tensor.reshape(n, int(np.prod(sizes)), int(np.prod(sizes)))
+
+
+def _clean(matrix: FloatArray) -> FloatArray:
+    """Without entries that are rounding errors, so that supports can be read off."""
+    return np.where(np.abs(matrix) < ROUNDING * np.abs(matrix).max(), 0.0, matrix)
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _apply(stack, atoms, starts, whole, written, which, x, rows, out):
+    width = x.shape[1]
+    if whole >= 0:
+        for j in range(x.shape[0]):
+            for c in range(width):
+                out[j, c] = written[whole, which[c]] * x[j, c]
+    add_up(stack, x, rows)
+    for g in range(atoms.size):
+        n_atoms = atoms[g]
+        plain = np.empty((n_atoms, width))
+        for k in range(stack.row_start[g], stack.row_start[g + 1], n_atoms):
+            plain[:] = rows[k : k + n_atoms]
+            rows[k : k + n_atoms] = 0.0
+            for a in range(n_atoms):
+                for b in range(n_atoms):
+                    entry = starts[g] + a * n_atoms + b
+                    for c in range(width):
+                        rows[k + a, c] += written[entry, which[c]] * plain[b, c]
+    hand_down(stack, rows, out)
