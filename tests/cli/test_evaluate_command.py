@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import size_worlds
+import spine_worlds
 import trellis
 from trellis.cli.app import app
 from trellis.verify import verify_run
 from trellis.workflow.demo import write_demo
+from trellis.workflow.evaluation import evaluate_run
 from worlds import REMOVE, write_world
 
 LEVELS = ["state", "county", "tract", "block_group", "block"]
@@ -190,6 +192,23 @@ def test_group_sizes_are_compared_with_their_register(tmp_path):
     records = tmp_path / "people.csv"
     alone = invoke("evaluate", run, "--truth", records, "--confidential-out", tmp_path / "o")
     refused(alone, "give the release's spec")
+
+
+def test_areas_of_interest_are_compared_too(tmp_path):
+    table = spine_worlds.blocks()
+    run = spine_worlds.release(tmp_path, table).path
+    found = evaluate_run(run, table, tmp_path / "out")
+    names = [level.level for level in found.levels]
+    assert names == ["state", "county", "tract", "block_group", "block", "place", "zone"]
+    place = found.levels[5]
+    rows = trellis.Release(run).table("place").to_pylist()
+    truth = {row["geocode"]: 0 for row in rows}
+    for row in table.to_pylist():
+        if row["place"] is not None:
+            truth[row["place"]] += row["pop"]
+    gaps = [abs(row["count"] - truth[row["geocode"]]) for row in rows]
+    assert place.errors.mean_absolute_error == pytest.approx(sum(gaps) / len(gaps))
+    assert invoke("report", run).exit_code == 0
 
 
 # -- report ---------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def test_mutation_doubling_the_histogram_instead_of_its_change_vector_is_caught(
 
     class Fooled:
         queries, privacy = less.queries, replace(less.privacy, charges=charges)
-        schema = less.schema
+        schema, spine = less.schema, less.spine
 
     assert Fooled.privacy.rho == 1
     with pytest.raises(AssertionError):

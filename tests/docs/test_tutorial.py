@@ -119,6 +119,18 @@ def test_households_readme(tmp_path):
     assert "All 15 promises hold." in session.printed
 
 
+def test_commuting_readme(tmp_path, monkeypatch):
+    """On made-up flows: the folder of data is not beside the copy."""
+    folder = tmp_path / "trellis" / "examples" / "commuting"
+    made_by_use = shutil.ignore_patterns("data", "runs", "*.sqlite")
+    shutil.copytree(REPOSITORY / "examples" / "commuting", folder, ignore=made_by_use)
+    monkeypatch.chdir(folder.parents[1])
+    session = Session(folder.parents[1])
+    for block in blocks_of("examples/commuting/README.md"):
+        session.run(block)
+    assert "All 11 promises hold." in session.printed
+
+
 @pytest.fixture
 def own_data(tmp_path, monkeypatch):
     """What the README and the reference pages assume: records, a list of areas, a spec, a run."""

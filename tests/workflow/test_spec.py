@@ -134,13 +134,13 @@ def test_an_unknown_key_is_reported_before_what_it_caused():
 
 
 BAD_VALUES = {
-    "kind": ("flows", "kind: .*'counts'"),
+    "kind": ("orbits", "kind: .*'counts'"),
     "release": ("../../etc", "release: use letters, digits"),
     "dataset": ("a" * 81, "dataset: use letters, digits"),
     "privacy__unit": ("a/b", r"privacy\.unit: use letters"),
     "privacy__neighbours": ("swap", "privacy.neighbours: .*'add_remove' or 'replace'"),
     "privacy__mechanism": ("gaussian", "'discrete_gaussian' or 'discrete_laplace'"),
-    "estimate__method": ("magic", "'gls_topdown', 'topdown' or 'gls'"),
+    "estimate__method": ("magic", "'gls_topdown', 'topdown', 'gls' or 'bottomup'"),
     "privacy__budget": (5, "privacy.budget"),
     "unprotected__totals": ("state", "unprotected.totals"),
     "output__csv": ("perhaps", "output.csv"),
@@ -371,7 +371,7 @@ BAD_LAYOUTS = {
     "no width": (layout(**PREFIXES | {"code": {"column": "c", "width": 0}}), "code.width"),
     "a column twice": (layout(columns=["a", "a"]), "names a column twice"),
     "levels beside columns": (layout(columns=["a"], levels=["x"]), "levels goes with parent_child"),
-    "two files": (layout(parent_child="areas.csv"), "the file goes into parent_child"),
+    "two files": (layout(parent_child="areas.csv"), "the file goes there"),
     "two roots": (layout(columns=["a"], root={"x": "1", "y": "2"}), "one level and its code"),
     "a root without code": (layout(columns=["a"], root={"x": ""}), "one level and its code"),
 }  # fmt: skip

@@ -37,5 +37,6 @@ def command(
         terminal.say(f"{folder} is finished already; nothing was done.")
         return
     else:
-        finish(run, terminal)
+        with run.held():
+            finish(run, terminal)
     terminal.say(f"Released into {out or folder}.")

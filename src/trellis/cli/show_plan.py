@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from trellis.cli.show_queries import show_queries
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.statement import protected_in_words
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.guarantee import round_up
 
@@ -19,11 +23,12 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
         show_queries(terminal, plan, title)
     else:
         rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
-        columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+        counted = "pairs" if plan.kind == FLOWS else "areas"
+        columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
         columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
         terminal.table(title, columns, rows)
     show_effects(terminal, plan)
-    terminal.result(plan.protection.in_words())
+    terminal.result(protected_in_words(plan))
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")
     else:
@@ -48,14 +53,20 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
 
 def _row(plan: Plan, level: str) -> list[str]:
     areas = f"{plan.areas[plan.levels.index(level)]:,}"
-    query = plan.query(level, plan.cell_query)
+    asked = plan.flow_query(level) if plan.kind == FLOWS else plan.cell_query
+    query = plan.query(level, asked)
     if query is None or query.noise is None:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
-    noise, sd = f"{symbol} = {query.noise.parameter}", f"{query.variance**0.5:.3g}"
+    noise, sd = f"{symbol} = {_short(query.noise.parameter)}", f"{query.variance**0.5:.3g}"
     if level in plan.unprotected_totals and plan.kind != GROUP_SIZES:
         noise += ", total exact"
     return [level, areas, str(query.share), noise, sd, _expected(plan, level)]
+
+
+def _short(value: Fraction) -> str:
+    """The fraction, or about what it is where it is long; JSON has it in full."""
+    return str(value) if len(str(value)) <= 12 else f"{float(value):.6g}.."
 
 
 def _unmeasured(plan: Plan, level: str) -> str:

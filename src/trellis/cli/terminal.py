@@ -20,6 +20,9 @@ SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked for.")]
 
+MOST_CHARACTERS = 800
+"""Of an error."""
+
 BAD_INPUT, BROKEN_PROMISE, INTERRUPTED = 2, 1, 130
 
 
@@ -67,6 +70,18 @@ class Terminal:
             yield
 
 
+def one_line(text: str) -> str:
+    """Printable and not too long, whatever names are quoted in it."""
+    printable = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in " ".join(text.split())
+    )
+    if len(printable) <= MOST_CHARACTERS:
+        return printable
+    half = MOST_CHARACTERS // 2
+    return f"{printable[:half]} ... {printable[-half:]}"
+
+
 def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
     """One line on standard error and a code for what the user can put right."""
 
@@ -75,7 +90,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except TrellisError as error:
-            typer.echo("error: " + " ".join(str(error).split()), err=True)
+            typer.echo("error: " + one_line(str(error)), err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo("Interrupted. The same command goes on where this one stopped.", err=True)

@@ -7,7 +7,8 @@ is reported by what was attempted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from glob import escape
@@ -83,8 +84,7 @@ class Reader:
         if isinstance(source, Path):
             self._view_file(source)
         else:
-            if len(set(source.column_names)) != len(source.column_names):
-                raise SourceError("The frame has two columns of one name. Rename one.")
+            self._check_names(source.column_names)
             self.register(self.rows, source)
         with self._attempt():
             described = db.execute(f"DESCRIBE {self.rows}").fetchall()
@@ -153,7 +153,45 @@ class Reader:
         if not path.is_file():
             raise SourceError(f"There is no file {path}.")
         place = escape(str(path)).replace("'", "''")  # the engine expands * ? [
-        self.view(self.rows, f"SELECT * FROM {reader}('{place}', {_OPTIONS[reader]})")
+        options = _OPTIONS[reader]
+        if reader == "read_csv":
+            options += f", delim = {self._separator(place)}"
+            header = options.replace("header = true", "header = false")
+            first = self.query(f"SELECT * FROM read_csv('{place}', {header}) LIMIT 1")
+            self._check_names([str(name) for row in first.to_pylist() for name in row.values()])
+        else:
+            self._check_names(self._parquet_names(place))
+        self.view(self.rows, f"SELECT * FROM {reader}('{place}', {options})")
+
+    def _separator(self, place: str) -> str:
+        """What stands between columns, as an SQL text; guessed once, so that all queries agree."""
+        sniffed = self.query(
+            f"SELECT Delimiter AS found FROM sniff_csv('{place}', {_OPTIONS['read_csv']})"
+        )
+        return "'" + sniffed["found"][0].as_py().replace("'", "''") + "'"
+
+    def _parquet_names(self, place: str) -> list[str]:
+        """Names of columns, but not of the fields inside of them."""
+        names, inside = [], 0
+        schema = self.query(f"SELECT name, num_children AS parts FROM parquet_schema('{place}')")
+        for field in schema[1:].to_pylist():  # the first stands for the whole row
+            if inside:
+                inside -= 1
+            else:
+                names.append(field["name"])
+            inside += field["parts"] or 0
+        return names
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        """The engine renames a second column of a name, and a reader of it would not know."""
+        seen = Counter(name.casefold() for name in names if name)  # SQL knows no case
+        if twice := [name for name in names if seen[name.casefold()] > 1]:
+            # In a file without a header the first record stands in the place of the names.
+            which = "" if self._confidential else f" ({twice[0]!r})"
+            raise SourceError(
+                f"{self.name} has two columns of one name{which}, upper and lower case taken as "
+                "the same. Rename one."
+            )
 
     @contextmanager
     def _attempt(self) -> Iterator[None]:
@@ -172,4 +210,5 @@ class Reader:
 def open_source(source: Source, *, confidential: bool = False) -> Iterator[Reader]:
     """Open a file or frame in a private, in-memory engine."""
     with duckdb.connect(":memory:", config=_SETTINGS) as db:
+        db.execute("SET enable_progress_bar = false")  # it tells how long a confidential query took
         yield Reader(db, source, confidential=confidential)

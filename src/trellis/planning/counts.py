@@ -45,8 +45,7 @@ def plan_counts(
         request.max_contribution,
         within=exact[-1] if len(exact) > 1 else None,
     )
-    # With several cells the exact total of the root says nothing about its cells.
-    measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
+    measurable = measurable_levels(levels, exact, schema.n_cells, request.method)
     shares = request.shares.over(levels, measurable)
     check_identifiable(request.method, levels, measurable, shares)
 
@@ -72,6 +71,16 @@ def plan_counts(
         hierarchy_digest=hierarchy_digest,
         expected_errors=None,
     )
+
+
+def measurable_levels(
+    levels: Sequence[str], exact: Sequence[str], n_cells: int, method: str
+) -> list[str]:
+    """The levels on which a measurement is of use."""
+    if method == "bottomup":
+        return list(levels[-1:])
+    # With several cells the exact total of the root says nothing about its cells.
+    return [name for name in levels if n_cells > 1 or name not in exact]
 
 
 def check_identifiable(

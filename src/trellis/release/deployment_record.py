@@ -25,6 +25,7 @@ _POST_PROCESSING = {
     "gls_topdown": "Best linear unbiased estimates from all measurements, then the nearest whole "
     "non-negative counts.",
     "topdown": "From the root down, the whole non-negative counts nearest to the measurements.",
+    "bottomup": "Whole non-negative counts of the smallest areas, added up.",
 }
 
 

@@ -1,13 +1,8 @@
-r"""Intervals around the best linear unbiased estimates.
+"""Intervals around the best linear unbiased estimates.
 
-An interval of confidence c is centre +- f * std_error, with the factor
-
-    f = Phi^{-1}((1 + c) / 2)                           for Gaussian noise,
-    f = max(that, -log(1 - c) / sqrt(2))                for Laplace noise,
-
-the second being the quantile of a single Laplace variable of variance one: an estimate that rests
-on one measurement has its tails, one that averages many is closer to normal. The ends are rounded
-to the nearest whole numbers, floored at zero, and widened to contain the published count.
+An interval is centre +- f * std_error, with the factor f of `trellis.model.confidence`. The ends
+are rounded to the nearest whole numbers, floored at zero, and widened to contain the published
+count.
 
 A true count n is whole, so it lies between rounded ends if and only if |n - centre| <= h + 1/2 with
 h = f * std_error. The half is the continuity correction: an estimate that rests on one measurement
@@ -18,13 +13,10 @@ and on small areas covers 99 % where 90 % was asked for.
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-from statistics import NormalDist
-
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.model.confidence import standard_errors_within
 from trellis.model.plan import Plan
 from trellis.privacy.mechanisms import DiscreteLaplace
 
@@ -34,14 +26,8 @@ _SLACK = 1e-9
 
 def interval_factor(plan: Plan) -> float:
     """Half the width of an interval, in standard errors."""
-    return _factor(plan.confidence, any(isinstance(q.noise, DiscreteLaplace) for q in plan.queries))
-
-
-def _factor(confidence: Fraction, laplace: bool) -> float:
-    normal = NormalDist().inv_cdf(float((1 + confidence) / 2))
-    if not laplace:
-        return normal
-    return max(normal, -math.log1p(-float(confidence)) / math.sqrt(2))
+    laplace = any(isinstance(query.noise, DiscreteLaplace) for query in plan.queries)
+    return standard_errors_within(plan.confidence, laplace=laplace)
 
 
 def interval(

@@ -21,6 +21,10 @@ ABOUT_ERRORS = {
     "topdown": (
         "The method of this release has no variances: `std_error`, `lower` and `upper` are empty."
     ),
+    "bottomup": (
+        "Counts were made for the smallest areas and added up; the method has no variances: "
+        "`std_error`, `lower` and `upper` are empty."
+    ),
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
@@ -16,8 +18,12 @@ from trellis.storage.cells import cell_columns
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import repeated, write_table
 
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
+
 MOST_CSV_ROWS = 1_000_000
 """Larger tables are written as CSV only on request."""
+
+FORMULA_STARTS = ["=", "+", "-", "@", "\t", "\r", "\n"]
 
 
 def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
@@ -60,4 +66,17 @@ def write_level_table(folder: Path, name: str, table: pa.Table, csv: bool | None
     """Parquet always; CSV if asked for, and by default where the table is not too long."""
     write_table(folder / f"{name}.parquet", table)
     if csv or (csv is None and table.num_rows <= MOST_CSV_ROWS):
-        pa_csv.write_csv(table, folder / f"{name}.csv")
+        pa_csv.write_csv(spreadsheet_safe(table), folder / f"{name}.csv")
+
+
+def spreadsheet_safe(table: pa.Table) -> pa.Table:
+    """Text that a spreadsheet would carry out as a formula gets an apostrophe in front."""
+    for at, field in enumerate(table.schema):
+        is_listed = pa.types.is_dictionary(field.type)
+        if is_listed or pa.types.is_string(field.type):
+            text = table[field.name].cast(pa.string())
+            starts = pc.is_in(pc.utf8_slice_codeunits(text, 0, 1), pa.array(FORMULA_STARTS))
+            if pc.any(starts).as_py():
+                safe = pc.if_else(starts, pc.binary_join_element_wise("'", text, ""), text)
+                table = table.set_column(at, field.name, safe)
+    return table

@@ -66,7 +66,7 @@ def _sums(run: RunFiles, entity: list[str | None]) -> tuple[list[str], np.ndarra
 def _margins(run: RunFiles, name: str, table: pa.Table, counts: np.ndarray) -> Iterator[str]:
     margins = [table[key] for key in ("std_error", "lower", "upper")]
     empty = {column.null_count for column in margins}
-    if empty == {len(table)} and run.plan["method"] == "topdown":
+    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
         return
     if empty != {0}:
         yield f"{name} has incomplete margins of error"

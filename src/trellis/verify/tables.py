@@ -84,7 +84,7 @@ def intervals(run: RunFiles) -> Iterator[str]:
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         margins = table.columns[1:]
         empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] == "topdown":
+        if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
             continue
         if empty != {0}:
             yield f"{name} has incomplete margins of error"
@@ -129,12 +129,13 @@ def estimates(run: RunFiles) -> Iterator[str]:
 
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
-    names = [f"release/{level.name}" for level in run.levels]
+    levels = [level["level"] for level in run.plan["levels"]]
+    names = [f"release/{level}" for level in levels]
     names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if "histogram" in run.plan:
         names = [stem for _, _, stem in published(run)]
     elif run.has_sizes:
-        names += [f"release/statistics/{level.name}" for level in run.levels]
+        names += [f"release/statistics/{level}" for level in levels]
     for stem in names:
         name, path = f"{stem}.csv", run.path / f"{stem}.csv"
         if not path.exists():
@@ -143,7 +144,9 @@ def csv(run: RunFiles) -> Iterator[str]:
         as_text = dict.fromkeys(table.column_names, pa.string())
         try:
             written = pa_csv.read_csv(
-                path, convert_options=pa_csv.ConvertOptions(column_types=as_text)
+                path,
+                parse_options=pa_csv.ParseOptions(newlines_in_values=True),
+                convert_options=pa_csv.ConvertOptions(column_types=as_text),
             )
         except pa.ArrowException:
             yield f"{name} is damaged"
@@ -167,7 +170,10 @@ def _same(written: pa.ChunkedArray, column: pa.Array) -> bool:
         column = column.dictionary_decode()
     text = written.combine_chunks()
     if pa.types.is_string(column.type):
-        return text.equals(column)
+        # A spreadsheet would carry out what begins like a formula; an apostrophe prevents it.
+        formula = pc.match_substring_regex(column, r"\A[=+@\t\r\n-]")
+        guard = pc.if_else(formula, "'", "")
+        return text.equals(pc.binary_join_element_wise(guard, column, ""))
     try:
         numbers = pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64())
     except pa.ArrowInvalid:

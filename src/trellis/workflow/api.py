@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
-def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None) -> Plan:
+def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None, destinations: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
-    return foreseen(prepare(spec, hierarchy, interests=areas))
+    return foreseen(prepare(spec, hierarchy, interests=areas, destinations=destinations))
 
 
 def measure(
@@ -28,34 +28,53 @@ def measure(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    progress = progress or Silent()
+    frames = _Frames(data, hierarchy, register, areas, destinations)
+    with folder.held():
+        _measure(folder, spec, frames, new_edition, progress or Silent())
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """What is handed over in memory, in place of the spec's files."""
+
+    data: Any
+    hierarchy: Any
+    register: Any
+    areas: Any
+    destinations: Any
+
+
+def _measure(
+    folder: RunFolder, spec: Spec, frames: _Frames, new_edition: bool, progress: Progress
+) -> None:
     if folder.is_started:
         if folder.identity().spec_sha256 != spec_hash(spec.public()):
             raise RunFolderError(
                 f"{folder.path} holds a run of another spec. Choose another folder with --out."
             )
         if folder.is_measured:
-            return folder
+            return
     with progress.stage("plan"):
-        prepared = prepare(spec, hierarchy, data, areas)
+        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas, frames.destinations)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
     measure_into(
         folder,
         replace(prepared, plan=expected),
-        data,
-        register,
+        frames.data,
+        frames.register,
         new_edition=new_edition,
         progress=progress,
     )
-    return folder
 
 
 def run(
@@ -65,26 +84,22 @@ def run(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
-    `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
-    the spec's files, `areas` a mapping of frames by category.
+    `data`, `hierarchy`, `register` (of groups) and `destinations` (of flows) take Arrow, Polars or
+    pandas frames in place of the spec's files, `areas` a mapping of frames by category.
     """
-    folder = measure(
-        spec,
-        out,
-        data=data,
-        hierarchy=hierarchy,
-        register=register,
-        areas=areas,
-        new_edition=new_edition,
-        progress=progress,
-    )
-    return finish(folder, progress or Silent())
+    folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
+    progress = progress or Silent()
+    frames = _Frames(data, hierarchy, register, areas, destinations)
+    with folder.held():
+        _measure(folder, spec, frames, new_edition, progress)
+        return finish(folder, progress)
 
 
 def _check_same_plan(folder: RunFolder, plan: Plan) -> None:

@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
+from trellis.confidential.flows import TrueFlows
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
+from trellis.ingest.flows import TripColumns, TripRules, read_flows
 from trellis.ingest.group_sizes import (
     RecordColumns,
     Sizes,
@@ -36,6 +38,7 @@ from trellis.ingest.group_sizes import (
 from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
 from trellis.measure.histograms import measure_histograms
+from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim, Ledger, Terms
@@ -49,6 +52,8 @@ from trellis.storage.atomic import (
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.config import Spec
+from trellis.workflow.config.flows import has_exact_number
+from trellis.workflow.flow_descent import measure_flows
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
@@ -83,8 +88,9 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        tree, interests = prepared.hierarchy, prepared.interests
-        folder.start(identity, spec.public(), plan, tree, interests, prepared.constraints)
+        public, tree = spec.public(), prepared.hierarchy
+        others = prepared.interests, prepared.destinations, prepared.constraints
+        folder.start(identity, public, plan, tree, *others)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -105,10 +111,12 @@ def _state(source: Source) -> tuple[int, ...]:
 
 def read_counts(
     prepared: Prepared, source: Source, register: Any = None
-) -> TrueCounts | TrueHistograms:
+) -> TrueCounts | TrueHistograms | TrueFlows:
     """The true table that is to be measured, as the kind of release has it."""
     if prepared.plan.histogram is not None:
         return read_histograms(prepared, source)
+    if prepared.spec.kind == FLOWS:
+        return _read_flows(prepared, source)
     if prepared.spec.kind == GROUP_SIZES:
         return _read_group_sizes(prepared, source, register)
     data = prepared.spec.data
@@ -116,6 +124,26 @@ def read_counts(
     cells = data.cell_forms or {"total": {} if data.count is None else {data.count: 1}}
     width = prepared.spec.hierarchy.code_width
     return tabulate(source, prepared.hierarchy, data.area, cells, width)
+
+
+def _read_flows(prepared: Prepared, source: Source) -> TrueFlows:
+    spec, data = prepared.spec, prepared.spec.data
+    columns = TripColumns(
+        origin=data.origin or "",
+        destination=data.destination or "",
+        count=data.count,
+        unit=data.unit,
+        attributes=spec.attributes or {},
+        origin_width=spec.hierarchies[0].code_width,
+        destination_width=spec.hierarchies[-1].code_width,
+    )
+    rules = TripRules(
+        most=spec.privacy.max_contribution,
+        exactly=has_exact_number(spec),
+        distinct=spec.trips.distinct,
+        cap=spec.trips.above == "cap",
+    )
+    return read_flows(source, prepared.flow_tree, columns, rules)
 
 
 def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> TrueCounts:
@@ -175,14 +203,15 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
             "The noise of this run has been drawn, and its measurements are not here. "
             "Put them back, or start in a new run folder, which is charged anew."
         )
-    publish(partial, folder.measurements)
+    with reporting_os_errors(folder.measurements):
+        publish(partial, folder.measurements)
     return True
 
 
 def _draw(
     folder: RunFolder,
     prepared: Prepared,
-    counts: TrueCounts | TrueHistograms,
+    counts: TrueCounts | TrueHistograms | TrueFlows,
     identity: RunIdentity,
     ledger: Ledger,
 ) -> None:
@@ -193,7 +222,7 @@ def _draw(
     partial = partial_folder(folder.measurements, claim.token)
     try:
         with reporting_os_errors(folder.measurements):
-            _measure(partial, prepared, counts, claim)
+            _write_noisy(partial, prepared, counts, claim, identity.tie_seed)
             sync_tree(partial)
             digest = folder_digest(partial)
     except BaseException:
@@ -208,16 +237,27 @@ def _draw(
         publish(partial, folder.measurements)
 
 
-def _measure(
-    partial: Path, prepared: Prepared, counts: TrueCounts | TrueHistograms, claim: Claim
+def _write_noisy(
+    partial: Path,
+    prepared: Prepared,
+    counts: TrueCounts | TrueHistograms | TrueFlows,
+    claim: Claim,
+    tie_seed: int,
 ) -> None:
-    plan, hierarchy = prepared.plan, prepared.hierarchy
+    """Measure as the kind of release asks for."""
     if isinstance(counts, TrueHistograms):
-        measure_histograms(partial, plan, hierarchy, counts, claim, OsRandom())
-    else:
-        spine = () if prepared.interests.spine is None else (prepared.interests.spine,)
-        measured = measure_counts(plan, hierarchy, counts, claim, OsRandom(), *spine)
-        write_measurements(partial, measured)
+        tree = prepared.hierarchy
+        return measure_histograms(partial, prepared.plan, tree, counts, claim, OsRandom())
+    if isinstance(counts, TrueFlows):
+        tree = prepared.flow_tree
+        measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)
+        return None
+    on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
+    measured = measure_counts(
+        prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
+    )
+    write_measurements(partial, measured)
+    return None
 
 
 def folder_digest(folder: Path) -> str:

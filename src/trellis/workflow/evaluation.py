@@ -14,17 +14,20 @@ import yaml
 from numpy.typing import NDArray
 
 from trellis.confidential.counts import TrueCounts
+from trellis.confidential.flows import TrueFlows
 from trellis.confidential.metrics import LevelErrors, level_errors
 from trellis.errors import InputError, RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import TOTAL, Plan
+from trellis.model.areas import OUTSIDE
+from trellis.model.hierarchy import Codes
+from trellis.model.plan import TOTAL
 from trellis.storage.codes import codes_from_arrow
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
+from trellis.workflow.flow_evaluation import compare_flows
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.run_folder import RunFolder
@@ -33,7 +36,9 @@ from trellis.workflow.sources import resolve_source
 _MARKS = ("run.json", "manifest.json", "privacy.json")
 """What shows that a folder is a run folder, or a copy of one."""
 
-_READING = ("kind", "data", "hierarchy", "group_register", "sizes")
+_READING = (
+    "kind", "data", "hierarchy", "group_register", "sizes", "destinations", "trips", "attributes",
+)  # fmt: skip
 """The keys of a spec that say how records are read."""
 
 
@@ -92,8 +97,11 @@ def evaluate_run(
         counts = read_counts(prepared, source, register)
         assert isinstance(counts, TrueCounts)
     with progress.stage("compare"):
-        _require_same_totals(folder, prepared, counts)
-        levels = _compare(folder, prepared, counts)
+        if isinstance(counts, TrueFlows):
+            levels = compare_flows(folder, prepared, counts)
+        else:
+            _require_same_totals(folder, prepared, counts)
+            levels = _compare(folder, prepared, counts)
     plan = prepared.plan
     found = Evaluation(plan.release, folder.identity().run_id, str(plan.confidence), levels)
     write_evaluation(out, found.as_json(), levels, float(plan.confidence))
@@ -115,7 +123,7 @@ def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepare
     """How the records are read stands in the run folder; where they are, in `truth`."""
     spec, hierarchy, plan = _public_spec(folder), folder.hierarchy(), folder.plan()
     if not isinstance(truth, str | Path):
-        return Prepared(spec, hierarchy, plan), as_table(truth)
+        return Prepared(spec, hierarchy, plan, destinations=folder.destinations()), as_table(truth)
     path = Path(truth)
     if path.suffix.lower() in (".yaml", ".yml"):
         named = Spec.load(path)
@@ -123,12 +131,12 @@ def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepare
         if any(ours.get(key) != theirs.get(key) for key in _READING):
             raise SpecError(f"{path} reads the records in another way than the release did.")
         source = resolve_source(named, named.data.source, None, "data.source")
-        return Prepared(named, hierarchy, plan), source
+        return Prepared(named, hierarchy, plan, destinations=folder.destinations()), source
     if spec.group_register is not None and register is None:
         raise SpecError(
             "Group sizes are read with their register: give the release's spec as --truth."
         )
-    return Prepared(spec, hierarchy, plan), path
+    return Prepared(spec, hierarchy, plan, destinations=folder.destinations()), path
 
 
 def _public_spec(folder: RunFolder) -> Spec:
@@ -141,8 +149,11 @@ def _public_spec(folder: RunFolder) -> Spec:
 def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> None:
     """Other records than those of the release would give an evaluation of nothing."""
     totals = prepared.hierarchy.sum_up(counts.leaves.sum(axis=1))
-    for query in prepared.plan.queries:
-        if query.noise is None and query.query == TOTAL:
+    plan = prepared.plan
+    for query in plan.queries:
+        # On a spine only the root is sure to be an area of the hierarchy.
+        comparable = plan.spine is None or query.level == plan.levels[0]
+        if query.noise is None and query.query == TOTAL and comparable:
             exact = read_table(measurement_file(folder.measurements, query), ["value"])["value"]
             if not np.array_equal(exact.to_numpy(), totals[prepared.hierarchy.index(query.level)]):
                 raise InputError(
@@ -152,37 +163,34 @@ def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCoun
 
 
 def _compare(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> tuple[LevelErrors, ...]:
+    """Levels root first, then categories of areas of interest."""
     plan, tree = prepared.plan, prepared.hierarchy
     found = []
     for level, truth in enumerate(tree.sum_up(counts.leaves)):
-        name, shown = plan.levels[level], ~tree.passes_through[level]
-        published, ends = _published(folder, plan, tree, level)
-        found.append(level_errors(name, "counts", truth[shown], published, ends))
-        if plan.schema.n_cells > 1:
-            totals = truth[shown].sum(axis=1, keepdims=True)
-            summed = published.sum(axis=1, keepdims=True)
-            found.append(level_errors(name, "totals", totals, summed))
+        shown = ~tree.passes_through[level]
+        path = folder.release / f"{plan.levels[level]}.parquet"
+        found += _table_errors(path, plan.levels[level], tree.codes(level)[shown], truth[shown])
+    for category in folder.interests(plan).categories:
+        inside = category.member != OUTSIDE
+        truth = np.zeros((category.size, plan.schema.n_cells), dtype=np.int64)
+        np.add.at(truth, category.member[inside], counts.leaves[inside])
+        path = folder.release / "areas" / f"{category.name}.parquet"
+        found += _table_errors(path, category.name, category.codes, truth)
     return tuple(found)
 
 
-def _published(
-    folder: RunFolder, plan: Plan, tree: Hierarchy, level: int
-) -> tuple[NDArray, tuple[NDArray, NDArray] | None]:
-    """Counts and intervals of a released table, areas x cells."""
-    path = folder.release / f"{plan.levels[level]}.parquet"
-    table, n_cells = read_table(path, ["geocode", "count", "lower", "upper"]), plan.schema.n_cells
-    codes = tree.codes(level)[~tree.passes_through[level]]
-    listed = codes_from_arrow(table["geocode"])
-    if not np.array_equal(listed, np.repeat(codes, n_cells)):
-        raise RunFolderError(
-            f"{path} does not list the areas of the hierarchy. Run trellis verify."
-        )
-    count, lower, upper = (table[name] for name in ("count", "lower", "upper"))
-    ends = None
-    if not lower.null_count:
-        ends = (_areas_by_cells(lower, n_cells), _areas_by_cells(upper, n_cells))
-    return _areas_by_cells(count, n_cells), ends
-
-
-def _areas_by_cells(column: Any, n_cells: int) -> NDArray:
-    return column.to_numpy().reshape(-1, n_cells)
+def _table_errors(path: Path, name: str, codes: Codes, truth: NDArray) -> list[LevelErrors]:
+    """Errors of a released table whose rows are these areas x cells, and of their totals."""
+    n_cells = truth.shape[1]
+    table = read_table(path, ["geocode", "count", "lower", "upper"])
+    if not np.array_equal(codes_from_arrow(table["geocode"]), np.repeat(codes, n_cells)):
+        raise RunFolderError(f"{path} does not list the areas of the release. Run trellis verify.")
+    count, lower, upper = (
+        table[column].to_numpy().reshape(-1, n_cells) for column in ("count", "lower", "upper")
+    )
+    ends = None if table["lower"].null_count else (lower, upper)
+    found = [level_errors(name, "counts", truth, count, ends)]
+    if n_cells > 1:
+        totals = (numbers.sum(axis=1, keepdims=True) for numbers in (truth, count))
+        found.append(level_errors(name, "totals", *totals))
+    return found

@@ -23,11 +23,11 @@ from trellis.workflow.config.sources import may_share_rows
 
 def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy) -> Plan:
     """The plan; what is wrong with queries and rules is an error of the spec."""
-    assert spec.attributes is not None
+    assert spec.declared_attributes is not None
     request = HistogramRequest(
         counts=counts,
         schema=spec.cell_schema(),
-        ordered=tuple(name for name, a in spec.attributes.items() if a.ordered),
+        ordered=tuple(name for name, a in spec.declared_attributes.items() if a.ordered),
         strategy=spec.strategy,
         tables=spec.output.tables,
         microdata=bool(spec.output.microdata),

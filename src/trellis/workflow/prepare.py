@@ -5,21 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis.errors import InputError, SourceError, StructureError
+from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source
 from trellis.model.constraints import Constraints
+from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
-from trellis.planning.expected_error import with_expected_errors
+from trellis.planning.expected_error import WITHOUT_VARIANCES, with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.planning.spine.effects import with_effects
+from trellis.privacy.budget import Budget
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.flow_plan import flow_plan
+from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
@@ -34,31 +40,56 @@ class Prepared:
     hierarchy: Hierarchy
     plan: Plan
     interests: Interests = field(default_factory=Interests)
+    destinations: Hierarchy | None = None  # of flows, where they differ from the origins
     constraints: Constraints | None = None
 
+    @property
+    def flow_tree(self) -> FlowTree:
+        """The two sides of flows."""
+        return flow_tree(self.plan, self.hierarchy, self.destinations)
 
-def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any = None) -> Prepared:
-    """Read the hierarchy and make the plan; `areas` and `records` may be frames.
+
+def prepare(
+    spec: Spec,
+    areas: Any = None,
+    records: Any = None,
+    interests: Any = None,
+    destinations: Any = None,
+) -> Prepared:
+    """Read the hierarchy and make the plan; all but the spec may be frames.
 
     `interests` may hold a frame for each category of areas of interest.
     """
     hierarchy = read_hierarchy(spec, areas, records)
+    if spec.kind == FLOWS:
+        other = _read_destinations(spec, destinations, records)
+        plan = flow_plan(spec, hierarchy, other)
+        return Prepared(spec, hierarchy, plan, destinations=other)
     if spec.kind == GROUP_SIZES:
         return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
-    request = _counts_request(spec)
-    if spec.attributes is not None:
+    if spec.declared_attributes is not None:
+        request = _counts_request(spec, hierarchy, spec.cell_schema())
         plan = plan_histogram_spec(spec, request, hierarchy)
         constraints = read_spec_constraints(spec, plan, hierarchy)
         return Prepared(spec, hierarchy, plan, constraints=constraints)
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
+    request = _counts_request(spec, hierarchy, schema)
     planned = plan_with_interests(spec, request, hierarchy, schema, interests)
     return Prepared(spec, hierarchy, *planned)
+
+
+def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None:
+    if spec.destinations is not None:
+        return read_areas(spec, spec.destinations, frame, records, "destinations.source")
+    if frame is not None:
+        raise SpecError("destinations: a frame was given, and no such key says how to read it.")
+    return None
 
 
 def foreseen(prepared: Prepared) -> Plan:
     """The plan with its expected errors, also of areas of interest, before and after."""
     plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
-    if interests.spine is None and (not interests.categories or plan.method == "topdown"):
+    if interests.spine is None and (not interests.categories or plan.method in WITHOUT_VARIANCES):
         return with_expected_errors(plan, hierarchy)
     assert interests.conventional is not None
     return with_effects(
@@ -66,24 +97,39 @@ def foreseen(prepared: Prepared) -> Plan:
     )
 
 
-def _counts_request(spec: Spec) -> CountsRequest:
+def _counts_request(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> CountsRequest:
     privacy = spec.privacy
+    budget, shares = _budget_and_shares(spec, hierarchy, schema)
     return CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
         neighbours=privacy.neighbours,
         max_contribution=privacy.max_contribution,
-        budget=privacy.budget.value(),
-        shares=privacy.shares,
+        budget=budget,
+        shares=shares,
         unprotected_totals=spec.unprotected.totals,
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
 
 
+def _budget_and_shares(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+    """What the spec states, or what its wish amounts to."""
+    budget, shares = spec.privacy.budget, spec.privacy.shares
+    if spec.accuracy or isinstance(shares, OptimalSharesSpec):
+        # Optimisers take a while to import; specs that state all do without.
+        from trellis.workflow.choose_budget import chosen_split
+
+        return chosen_split(spec, hierarchy, schema)
+    assert budget is not None
+    return budget.value(), shares
+
+
 def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
     privacy = spec.privacy
+    assert privacy.budget is not None
+    assert isinstance(privacy.shares, Shares)
     assert spec.sizes is not None
     assert spec.mechanism is not None
     request = GroupSizesRequest(
@@ -104,14 +150,19 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
 
 
 def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:
-    """The tree of areas. If it comes with the records, errors quote nothing of what was read."""
-    source = resolve_source(spec, spec.hierarchy.file, areas, "hierarchy.source")
-    same_file = areas is None and records is None and spec.areas_come_with_records
+    """The tree of areas, of the origins for flows."""
+    return read_areas(spec, spec.hierarchy, areas, records, "hierarchy.source")
+
+
+def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key: str) -> Hierarchy:
+    """A tree of areas. If it comes with the records, errors quote nothing of what was read."""
+    source = resolve_source(spec, layout.file, areas, key)
+    same_file = areas is None and records is None and spec.comes_with_records(layout)
     if not same_file and (areas is None or areas is not records):
-        return _read_layout(spec.hierarchy, source, confidential=False)
+        return _read_layout(layout, source, confidential=False)
     spec.require_public_areas()
     try:
-        return _read_layout(spec.hierarchy, source, confidential=True)
+        return _read_layout(layout, source, confidential=True)
     except SourceError:
         raise
     except (InputError, StructureError):

@@ -26,6 +26,7 @@ from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
 from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
+from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
@@ -35,6 +36,7 @@ from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
 from trellis.release.deployment_record import deployment_yaml
+from trellis.release.flow_ranges import flows_between
 from trellis.release.histogram_tables import table_name
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
@@ -48,9 +50,12 @@ from trellis.storage.estimates import (
     write_area_estimates,
     write_estimates,
 )
+from trellis.storage.flows import read_flow_level
 from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
+from trellis.workflow.flow_release import write_flow_estimates, write_flow_release
+from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
 from trellis.workflow.progress import Progress
 from trellis.workflow.public_histograms import (
@@ -59,7 +64,7 @@ from trellis.workflow.public_histograms import (
     kept_estimates,
     write_histogram_release,
 )
-from trellis.workflow.run_folder import RunFolder, spec_hash
+from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
 
 
 class Release:
@@ -76,8 +81,9 @@ class Release:
     def table(self, level: str, query: str | None = None) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper.
 
-        `level` may also be a category of areas of interest. A release of histograms has one table
-        for each level and query.
+        Of flows: origin, destination, attributes, count, std_error, lower, upper. `level` may also
+        be a category of areas of interest. A release of histograms has one table for each level
+        and query.
         """
         if level in (area.name for area in self.plan.interests):
             return read_table(self._tables / "areas" / f"{level}.parquet")
@@ -119,6 +125,23 @@ class Release:
         self._require(level)
         return read_table(self._tables / "statistics" / f"{level}.parquet")
 
+    def flows(
+        self,
+        origin_level: str,
+        destination_level: str,
+        *,
+        origins: Sequence[str] | None = None,
+        destinations: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Flows between any two levels, or some of their areas: origin, destination, count."""
+        if self.plan.kind != FLOWS or self.plan.flow is None:
+            raise RunFolderError("Only a release of flows has flows between areas.")
+        folder = RunFolder(self.path)
+        tree = flow_tree(self.plan, folder.hierarchy(), folder.destinations())
+        leaves = read_flow_level(folder.estimates, self.plan.levels[self.plan.flow.leaf_pairs])
+        levels = (origin_level, destination_level)
+        return flows_between(tree, leaves, levels, (origins, destinations))
+
     def _require(self, level: str) -> None:
         if level not in self.plan.levels:
             raise RunFolderError(
@@ -136,8 +159,37 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
-    interests = folder.interests(plan)
     seconds: dict[str, float] = {}
+    if plan.kind == FLOWS:
+        _finish_flows(folder, plan, hierarchy, identity, seconds, progress)
+    else:
+        _finish_counts(folder, plan, hierarchy, identity, seconds, progress)
+    if not folder.report.is_dir():
+        with progress.stage("report"), new_folder(folder.report) as partial:
+            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
+            (partial / "index.html").write_text(page, encoding="utf-8")
+    made = (folder.measurements, folder.estimates, folder.release, folder.report)
+    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
+        remove_partials(path)
+    write_json(folder.privacy, privacy_record(plan))
+    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
+    write_json(
+        folder.manifest,
+        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
+    )
+    return Release(folder.path)
+
+
+def _finish_counts(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> None:
+    """Estimates and tables that are not there yet."""
+    interests = folder.interests(plan)
     if folder.estimates.is_dir():
         estimates = _kept_estimates(folder, plan, hierarchy)
         areas = read_area_estimates(folder.estimates, interests.categories, plan.schema)
@@ -157,20 +209,28 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, areas, identity.csv)
-    if not folder.report.is_dir():
-        with progress.stage("report"), new_folder(folder.report) as partial:
-            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
-            (partial / "index.html").write_text(page, encoding="utf-8")
-    made = (folder.measurements, folder.estimates, folder.release, folder.report)
-    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
-        remove_partials(path)
-    write_json(folder.privacy, privacy_record(plan))
-    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
-    write_json(
-        folder.manifest,
-        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
-    )
-    return Release(folder.path)
+
+
+def _finish_flows(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> None:
+    """The same for flows, whose levels are never held all at once."""
+    tree = flow_tree(plan, hierarchy, folder.destinations())
+    if not folder.estimates.is_dir():
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            remove_partials(folder.estimates)
+            with new_folder(folder.estimates) as partial:
+                write_flow_estimates(partial, folder.measurements, plan, tree, identity.tie_seed)
+    if not folder.release.is_dir():
+        with progress.stage("release"), _timed(seconds, "release"):
+            remove_partials(folder.release)
+            with new_folder(folder.release) as partial:
+                write_flow_release(partial, folder.estimates, plan, tree, identity.csv)
 
 
 def remake_report(folder: RunFolder) -> Path:
@@ -206,11 +266,18 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     if method not in (known := methods_for(folder.plan())):
         raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.")
     target = RunFolder(out)
+    with target.held():
+        return _reestimate(folder, method, target, progress)
+
+
+def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Progress) -> Release:
     if target.is_started:
-        raise RunFolderError(f"{out} holds a run already. Choose another folder.")
+        raise RunFolderError(f"{target.path} holds a run already. Choose another folder.")
     spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
     if folder.plan().kind == GROUP_SIZES:
         spec["mechanism"] = method
+    elif folder.plan().kind == FLOWS:
+        spec["estimator"] = method
     else:
         spec["estimate"] = {"method": method}
     hierarchy = folder.hierarchy()
@@ -220,8 +287,12 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
         plan = with_expected_errors(plan, hierarchy)
     else:  # the methods that work on a spine have the same best linear unbiased estimates
         plan = replace(plan, expected_errors=folder.plan().expected_errors)
-    constraints = kept_constraints(folder, plan, hierarchy)
-    target.start(identity, spec, plan, hierarchy, folder.interests(plan), constraints)
+    others = (
+        folder.interests(plan),
+        folder.destinations(),
+        kept_constraints(folder, plan, hierarchy),
+    )
+    target.start(identity, spec, plan, hierarchy, *others)
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)

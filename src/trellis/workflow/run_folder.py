@@ -1,6 +1,7 @@
 """A run folder: the public record of one release. Everything in it may be published.
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
+    destinations.parquet                                   of flows, where they differ
     spine.parquet  areas.parquet                           with them, where the spec has them
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
@@ -12,8 +13,10 @@ A stage that is there is complete: its folder appears under its name only when a
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +31,7 @@ from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.constraints import write_constraints
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
+from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
 from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
 from trellis.workflow.interests import Interests
@@ -62,11 +66,16 @@ class RunFolder:
     """Paths and state of one run."""
 
     def __init__(self, path: Path) -> None:
+        if path.name in ("", ".."):  # a folder is made under another name first, so it needs one
+            path = Path(os.path.realpath(path))
+        if any(len(os.fsencode(part)) > 255 for part in path.parts):
+            raise RunFolderError(f"{path} is too long a name for a folder. Choose another one.")
         self.path = path
         self.spec = path / "spec.yaml"
         self.identity_file = path / "run.json"
         self.plan_file = path / "plan.json"
         self.hierarchy_file = path / "hierarchy.parquet"
+        self.destinations_file = path / "destinations.parquet"
         self.spine_file = path / "spine.parquet"
         self.areas_file = path / "areas.parquet"
         self.measurements = path / "measurements"
@@ -102,6 +111,15 @@ class RunFolder:
         if not self.path.is_dir() or not self.is_started:
             raise RunFolderError(f"{self.path} is not a run folder: it has no run.json.")
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no other process work on this run; one that is finished is only read."""
+        if self.is_started and self.is_finished:
+            yield
+        else:
+            with held(self.path):
+                yield
+
     # -- beginning ------------------------------------------------------------------------------
 
     def start(
@@ -111,6 +129,7 @@ class RunFolder:
         plan: Plan,
         hierarchy: Hierarchy,
         interests: Interests | None = None,
+        destinations: Hierarchy | None = None,
         constraints: Constraints | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
@@ -122,6 +141,8 @@ class RunFolder:
             write_json(inside.identity_file, asdict(identity))
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
+            if destinations is not None:
+                write_hierarchy(inside.destinations_file, destinations)
             if interests is not None and interests.spine is not None:
                 write_spine(inside.spine_file, interests.spine)
             if interests is not None and interests.categories:
@@ -143,6 +164,10 @@ class RunFolder:
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)
+
+    def destinations(self) -> Hierarchy | None:
+        """The destinations of flows, where they differ from the origins."""
+        return read_hierarchy(self.destinations_file) if self.destinations_file.exists() else None
 
     def interests(self, plan: Plan) -> Interests:
         """Areas of interest and the spine, as the plan has them."""

@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from trellis.errors import SpecError
+from trellis.planning.budget import Shares
+from trellis.planning.expected_error import WITHOUT_VARIANCES
 from trellis.planning.spine.search import Candidate, Search
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spines import steps_of
@@ -29,17 +31,20 @@ def search_of(prepared: Prepared) -> Search:
     spec, hierarchy, interests = prepared.spec, prepared.hierarchy, prepared.interests
     if not spec.areas or interests.conventional is None:
         raise SpecError("There is nothing to suggest: the spec has no areas of interest.")
-    if prepared.plan.method == "topdown":
-        raise SpecError("estimate.method topdown has no variances to search by. Use gls_topdown.")
+    method, shares = prepared.plan.method, prepared.spec.privacy.shares
+    if method in WITHOUT_VARIANCES:
+        raise SpecError(f"estimate.method {method} has no variances to search by. Use gls_topdown.")
+    if not isinstance(shares, Shares):  # computed for the published levels
+        shares = Shares({q.level: q.share for q in interests.conventional.queries if q.share})
     exact, n_cells = prepared.plan.unprotected_totals, prepared.plan.schema.n_cells
 
     def level_shares(levels: tuple[str, ...]) -> Mapping[str, Fraction]:
         measurable = [name for name in levels if n_cells > 1 or name not in exact]
-        shares = spec.privacy.shares
-        if shares.values is not None:  # a level of groups that the spec names may not be there
-            known = {k: v for k, v in shares.values.items() if k in levels}
-            shares = type(shares)(known, are_weights=True)
-        return shares.over(levels, measurable)
+        if shares.values is None:
+            return shares.over(levels, measurable)
+        # A level of groups that the spec names may not be there.
+        known = {k: v for k, v in shares.values.items() if k in levels}
+        return Shares(known, are_weights=True).over(levels, measurable)
 
     return Search(
         hierarchy=hierarchy,

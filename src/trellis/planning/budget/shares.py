@@ -48,5 +48,6 @@ def _check_level(level: str, levels: Sequence[str], measurable: Sequence[str]) -
     if level not in measurable:
         raise SpecError(
             f"privacy.shares: a share for level {level!r} is wasted, because its totals are "
-            "unprotected and published exactly. Give it to the levels below."
+            "published exactly, or because the method does not use them. Give it to the levels "
+            "below."
         )

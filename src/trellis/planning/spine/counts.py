@@ -47,8 +47,10 @@ def plan_counts_on_spine(
     digest: Digest,
 ) -> SpineCounts:
     """Build the spine, move the shares, then choose the noise."""
-    if request.method == "topdown":
-        raise SpecError("estimate.method topdown has no use for a spine. Use gls_topdown or gls.")
+    if request.method in ("topdown", "bottomup"):
+        raise SpecError(
+            f"estimate.method {request.method} has no use for a spine. Use gls_topdown or gls."
+        )
     conventional = conventional_plan(request, hierarchy, schema, hierarchy_digest, steps)
     exact = conventional.unprotected_totals
     known = [*categories, *hierarchy.level_names[1:-1]]

@@ -45,6 +45,15 @@ CREATE TABLE IF NOT EXISTS charge (
     token TEXT, digest TEXT);
 """
 
+_REASONS = {
+    "SQLITE_FULL": "no space left",
+    "SQLITE_READONLY": "no permission to write",
+    "SQLITE_READONLY_DIRECTORY": "no permission to write",
+    "SQLITE_CANTOPEN": "no permission to write",
+    "SQLITE_BUSY": "another process holds it",
+    "SQLITE_NOTADB": "it is something else",
+}
+
 
 class Ledger:
     """The ledger file at `path`; made on first use."""
@@ -208,8 +217,9 @@ class Ledger:
         try:
             yield db
         except sqlite3.Error as error:
+            why = _REASONS.get(getattr(error, "sqlite_errorname", ""), type(error).__name__)
             raise LedgerError(
-                f"The ledger {self.path} cannot be used ({type(error).__name__}). "
+                f"The ledger {self.path} cannot be used ({why}). "
                 "Check that it is a ledger, writable, and not held by another process."
             ) from None
         finally:

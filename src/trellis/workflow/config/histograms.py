@@ -19,6 +19,7 @@ from pydantic import (
 
 from trellis.errors import SpecError, StructureError
 from trellis.model.schema import Recode, Schema
+from trellis.planning.budget import Shares
 from trellis.workflow.config.values import Name, PathText, SharesField
 
 MOST_CATEGORIES = 100_000
@@ -172,16 +173,19 @@ with warnings.catch_warnings():
         edit_rules: tuple[EditRule, ...] | None = None
 
         @property
-        def attributes(self) -> Mapping[str, Attribute] | None:
+        def declared_attributes(self) -> Mapping[str, Attribute] | None:
             """The declared attributes, or None if this is no histogram."""
             declared: Any = self.schema
             return declared
 
         def cell_schema(self) -> Schema:
             """The declared cells with their recodes."""
-            assert self.attributes is not None
+            assert self.declared_attributes is not None
             return Schema(
-                {name: attribute.categories for name, attribute in self.attributes.items()},
+                {
+                    name: attribute.categories
+                    for name, attribute in self.declared_attributes.items()
+                },
                 {n: Recode(r.of, r.groups) for n, r in (self.recodes or {}).items()},
             )
 
@@ -190,7 +194,7 @@ def check_histogram(spec: Any) -> None:
     """Keys that go with `schema`, and a schema that can be built."""
     if spec.kind != "counts":
         return
-    if spec.attributes is None:
+    if spec.declared_attributes is None:
         for key in ("recodes", "strategy", "constraints", "structural_zeros", "edit_rules"):
             if getattr(spec, key):
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
@@ -202,6 +206,8 @@ def check_histogram(spec: Any) -> None:
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
         return
+    if spec.accuracy or not isinstance(spec.privacy.shares, Shares):
+        raise SpecError("Shares are stated for schema: accuracy and optimal shares are for counts.")
     if spec.areas or spec.spine:
         raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
     try:

@@ -28,7 +28,8 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _sentence(problem: Any, model: type[BaseModel]) -> str:
-    place = [str(part) for part in problem["loc"]]
+    # A part that begins with ~ tells two forms of one key apart; people do not write it.
+    place = [part for part in map(str, problem["loc"]) if not part.startswith("~")]
     where = ".".join(place)
     if problem["type"] == "extra_forbidden":
         allowed = _keys_at(model, place[:-1])

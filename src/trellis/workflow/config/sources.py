@@ -19,7 +19,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from trellis.errors import SpecError
-from trellis.workflow.config.values import PathText, check_path
+from trellis.workflow.config.values import PathText, check_path, is_same_file
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^/?#@]*?:([^/?#]*)@|[?&](?:ssl)?password=([^&]*)", re.IGNORECASE)
@@ -88,7 +88,7 @@ def may_share_rows(
 ) -> bool:
     """Whether two sources are the same rows, or could be: what a query reads is not looked into."""
     if isinstance(one, str) and isinstance(other, str):
-        return resolve(one).resolve() == resolve(other).resolve()
+        return is_same_file(resolve(one), resolve(other))
     if isinstance(one, str) or isinstance(other, str):
         return False
     if _known(one, resolve) != _known(other, resolve):

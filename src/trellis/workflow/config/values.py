@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, InstanceOf, PlainSerializer, StringConstraints
@@ -50,11 +52,20 @@ def check_path(text: str) -> str:
     """A path that people can read."""
     if not text or not text.isprintable():
         raise ValueError("a path of printable characters is needed")
+    if len(text) > 4000 or any(len(part.encode()) > 255 for part in text.split("/")):
+        raise ValueError("this path is too long for a file")
     return text
 
 
 PathText = Annotated[str, AfterValidator(check_path)]
 """A path as people write it."""
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, by links of any kind too."""
+    if one.is_file() and other.is_file():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def to_shares(value: Any) -> Shares:

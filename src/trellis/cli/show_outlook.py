@@ -1,0 +1,150 @@
+"""What a plan is expected to bring, as text and as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trellis.cli.terminal import Terminal
+from trellis.errors import RunFolderError
+from trellis.evaluate.planning_pictures import error_picture, shares_picture
+from trellis.planning.outlook import SIZES, SMALL_SIZES, Outlook, StrategyLine
+from trellis.planning.targets import Met
+from trellis.privacy.guarantee import round_up
+from trellis.storage.atomic import write_text
+from trellis.workflow.plan_report import PlanReport
+from trellis.workflow.simulate import SIZE_CLASSES, Simulation
+
+_BUDGET_RANGE = np.geomspace(0.1, 10, 21)
+"""As parts of the plan's budget."""
+
+
+def show_outlook(terminal: Terminal, report: PlanReport) -> None:
+    """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
+    if report.outlook is not None:
+        _show_errors(terminal, report.outlook)
+    if report.epsilon is not None:
+        terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
+    if report.targets:
+        _show_targets(terminal, report.targets, _unit(report))
+    if report.comparison:
+        _show_comparison(terminal, report.comparison)
+    if report.simulation is not None:
+        _show_simulation(terminal, report)
+
+
+def _show_errors(terminal: Terminal, outlook: Outlook) -> None:
+    columns = ["level", "query", "std error"]
+    columns += [f"at {size:,}" for size in SIZES] + [f"bias at {size:,}" for size in SMALL_SIZES]
+    rows = []
+    for line in outlook.errors():
+        relative = [f"{100 * value:.2g} %" for value in line.relative_errors.values()]
+        bias = [_short(value) for value in line.clipping_bias.values()]
+        rows.append([line.level, line.query, f"{line.median:.3g}", *relative, *bias])
+    terminal.table("Expected relative error, and bias of clipping, by true count", columns, rows)
+
+
+def _show_targets(terminal: Terminal, targets: Sequence[Met], unit: str) -> None:
+    columns = ["target", "every area", "half of them", "met", f"{unit} per unit of within"]
+    rows = [
+        [
+            line.target.label,
+            f"within {line.reached:.3g}",
+            f"within {line.median:.3g}",
+            "yes" if line.is_met else "no",
+            f"{line.budget_per_unit:.3g}" if line.binds else "0, does not bind",
+        ]
+        for line in targets
+    ]
+    terminal.table("Accuracy", columns, rows)
+    if binding := [line.target.label for line in targets if line.binds]:
+        terminal.result(f"What decides: {'; '.join(binding)}.")
+
+
+def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
+    levels = list(lines[0].std_errors)
+    rows = []
+    for line in lines:
+        cells = [
+            f"{line.std_errors[level]:.3g} ({100 * line.shares.get(level, 0):.3g} %)"
+            for level in levels
+        ]
+        rows.append([line.name, *cells, f"{line.squared_error / lines[0].squared_error:.4g}"])
+    columns = ["strategy", *levels, "squared error"]
+    terminal.table("Median standard error (share of the budget)", columns, rows)
+
+
+def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
+    simulation = report.simulation
+    assert simulation is not None
+    expected = {} if report.outlook is None else report.outlook.root_mean_squares()
+    columns = ["level", "error", "linear", "expected", "false positives", "coverage"]
+    columns += [f"bias {name}" for name in _classes()]
+    rows = [
+        [
+            line.level,
+            f"{line.root_mean_square:.3g}",
+            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.level))),
+            _percent(line.false_positive_rate),
+            _percent(line.coverage),
+            *(_short(bias) for bias in line.bias.values()),
+        ]
+        for line in simulation.levels
+    ]
+    title = f"{simulation.releases} simulated releases of the prior: errors of published counts"
+    terminal.table(title, columns, rows)
+    terminal.result("linear: before clipping and rounding, where the expected errors hold.")
+    _tell_targets(terminal, report.targets, simulation)
+
+
+def _tell_targets(terminal: Terminal, targets: Sequence[Met], simulation: Simulation) -> None:
+    for line, share in zip(targets, simulation.within, strict=True):
+        terminal.result(f"{line.target.label}: reached in {100 * share:.2f} % of the areas.")
+
+
+def _classes() -> list[str]:
+    ends = [f"- {end - 1:,}" for end in SIZE_CLASSES[2:]]
+    return ["0", *(f"{a:,} {b}" for a, b in zip(SIZE_CLASSES[1:], [*ends, "up"], strict=True))]
+
+
+def _unit(report: PlanReport) -> str:
+    return "epsilon" if report.plan.budget.is_pure else "rho"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}" if abs(value) >= 0.005 else "0"
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def write_pictures(folder: Path, report: PlanReport) -> list[Path]:
+    """Shares by level, for every strategy, and errors against the budget, as SVG files."""
+    outlook, pictures = report.outlook, {}
+    shares = {q.level: 0.0 for q in report.plan.queries if q.noise is not None}
+    for query in report.plan.queries:
+        if query.noise is not None:
+            shares[query.level] += float(query.share)
+    pictures["shares.svg"] = shares_picture(report.plan.release, shares)
+    for line in report.comparison[1:]:
+        pictures[f"shares-{line.name}.svg"] = shares_picture(line.name, line.shares)
+    if outlook is not None:
+        totals = [float(part * outlook.total) for part in _BUDGET_RANGE]
+        found = [outlook.with_budgets(outlook.budgets * p).std_errors() for p in _BUDGET_RANGE]
+        noisy = [level for level, error in found[0].items() if error > 0]
+        errors = {level: [at[level] for at in found] for level in noisy}
+        pictures["error-by-budget.svg"] = error_picture(_unit(report), totals, errors)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{folder} could not be written ({error.strerror}).") from None
+    for name, svg in pictures.items():
+        write_text(folder / name, svg + "\n")
+    return [folder / name for name in pictures]

@@ -1,0 +1,225 @@
+"""What a plan, or another split of its budget, is expected to bring: all known without counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import SpecError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import Plan
+from trellis.model.queries import DETAILED, TOTAL, parse_query
+from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.planning.budget.clipped import clipped_bias
+from trellis.planning.choose import Scene, level_aims
+from trellis.planning.data_free import optimal_budgets, weighted_error
+
+Floats = NDArray[np.float64]
+
+SIZES = (100, 1_000, 10_000)
+"""Areas of so many people, for relative errors."""
+SMALL_SIZES = (0, 1, 10, 100, 1_000)
+"""Counts of this size, for the bias of clipping."""
+
+CENSUS_SHARES = (165, 1256, 687, 447, 1440, 104)
+"""Persons of the 2020 US census by level, block first, of 4099 in all."""
+
+HAS_OUTLOOK = ("gls_topdown", "gls")
+"""Methods whose standard errors are known beforehand."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """Standard errors of one query on one level; relative errors and biases are for the median.
+
+    The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count.
+    """
+
+    level: str
+    query: str
+    areas: int
+    least: float
+    median: float
+    most: float
+
+    @property
+    def relative_errors(self) -> dict[int, float]:
+        return {size: self.median / size for size in SIZES}
+
+    @property
+    def clipping_bias(self) -> dict[int, float]:
+        if self.median == 0:
+            return dict.fromkeys(SMALL_SIZES, 0.0)
+        bias = clipped_bias("gaussian", self.median**2, SMALL_SIZES)
+        return dict(zip(SMALL_SIZES, bias.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyLine:
+    """A way to split the budget, and what it brings; errors are medians by level."""
+
+    name: str
+    shares: Mapping[str, float]
+    std_errors: Mapping[str, float]
+    squared_error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """A plan on its tree, with the budget of every query that is measured."""
+
+    scene: Scene
+    budgets: Floats
+
+    @classmethod
+    def of(cls, plan: Plan, hierarchy: Hierarchy) -> Outlook | None:
+        """None where errors are not known beforehand; on a spine, the plan itself has them."""
+        if plan.kind == GROUP_SIZES or plan.method not in HAS_OUTLOOK or plan.spine is not None:
+            return None
+        noisy = [query for query in plan.queries if query.noise is not None]
+        slots = tuple((query.level, query.query) for query in noisy)
+        laws = {query.noise.name for query in noisy if query.noise is not None}
+        scene = Scene(
+            hierarchy, plan.schema, plan.protection, plan.unprotected_totals, laws.pop(), slots
+        )
+        unit = scene.model().unit
+        parameters = [float(q.noise.parameter) for q in noisy if q.noise is not None]
+        return cls(scene, unit / np.array(parameters))
+
+    @property
+    def total(self) -> float:
+        return float(self.budgets.sum())
+
+    def with_budgets(self, budgets: Floats) -> Outlook:
+        return replace(self, budgets=budgets)
+
+    def errors(self) -> list[ErrorLine]:
+        """A line for every level and query: totals, what is measured, and all cells."""
+        model, schema = self.scene.model(), self.scene.schema
+        solved = model.by_component(self.budgets)
+        lines = []
+        for level, name in enumerate(self.scene.hierarchy.level_names):
+            measured = [query for at, query in self.scene.slots if at == name]
+            asked = [TOTAL, *measured, *([DETAILED] if schema.n_cells > 1 else [])]
+            for query in dict.fromkeys(asked):
+                variances = model.of_query(solved, level, parse_query(schema, query))
+                lines.append(_line(name, query, variances, model.shape.published[level]))
+        return lines
+
+    def std_errors(self) -> dict[str, float]:
+        """The median standard error of a cell, by level."""
+        model = self.scene.model()
+        solved = model.by_component(self.budgets)
+        cells = parse_query(self.scene.schema, DETAILED)
+        medians = {}
+        for level, name in enumerate(self.scene.hierarchy.level_names):
+            variances = model.of_query(solved, level, cells)
+            medians[name] = _line(name, DETAILED, variances, model.shape.published[level]).median
+        return medians
+
+    def root_mean_squares(self) -> dict[str, float]:
+        """The root of the mean variance of a cell, by level."""
+        model = self.scene.model()
+        solved = model.by_component(self.budgets)
+        cells = parse_query(self.scene.schema, DETAILED)
+        means = {}
+        for level, name in enumerate(self.scene.hierarchy.level_names):
+            variances, areas = model.of_query(solved, level, cells), model.shape.published[level]
+            means[name] = float(np.average(variances, weights=areas)) ** 0.5
+        return means
+
+    def squared_error(self, weights: Sequence[float] | None = None) -> float:
+        """The expected squared error of all cells of all levels, summed with these weights."""
+        model = self.scene.model()
+        aims = level_aims(self.scene, weights)
+        return weighted_error(model, aims, model.by_component(self.budgets))
+
+    def compare(
+        self, names: Sequence[str], weights: Sequence[float] | None = None
+    ) -> list[StrategyLine]:
+        """The plan's own split beside others of the same budget."""
+        lines = [self._strategy("spec", self.budgets / self.total, weights)]
+        for name in names:
+            if name not in STRATEGIES:
+                raise SpecError(
+                    f"There is no strategy {name!r} to compare with; use {', '.join(STRATEGIES)}."
+                )
+            lines.append(self._strategy(name, STRATEGIES[name](self, weights), weights))
+        return lines
+
+    def _strategy(self, name: str, shares: Floats, weights: Sequence[float] | None) -> StrategyLine:
+        split = self.with_budgets(shares * self.total)
+        by_level = dict.fromkeys(self.scene.measured_levels, 0.0)
+        for (level, _), share in zip(self.scene.slots, shares.tolist(), strict=True):
+            by_level[level] += share
+        return StrategyLine(name, by_level, split.std_errors(), split.squared_error(weights))
+
+    def _by_level(self, level_shares: Sequence[float]) -> Floats:
+        """Level shares, split among the queries of a level as the plan does."""
+        levels = self.scene.measured_levels
+        position = np.array([levels.index(level) for level, _ in self.scene.slots])
+        within = self.budgets / np.bincount(position, self.budgets)[position]
+        shares = np.array(level_shares, dtype=np.float64)
+        return (shares / shares.sum())[position] * within
+
+
+def _line(level: str, query: str, variances: Floats, areas: NDArray[np.int64]) -> ErrorLine:
+    errors = np.sqrt(np.repeat(variances, areas))
+    least, most = float(errors.min()), float(errors.max())
+    return ErrorLine(level, query, errors.size, least, float(np.median(errors)), most)
+
+
+Strategy = Callable[[Outlook, Sequence[float] | None], Floats]
+
+
+def _uniform(outlook: Outlook, _: object) -> Floats:
+    return outlook._by_level([1.0] * len(outlook.scene.measured_levels))
+
+
+def _bottom_heavy(outlook: Outlook, _: object) -> Floats:
+    return outlook._by_level([2.0**i for i in range(len(outlook.scene.measured_levels))])
+
+
+def _top_heavy(outlook: Outlook, _: object) -> Floats:
+    return outlook._by_level([0.5**i for i in range(len(outlook.scene.measured_levels))])
+
+
+def _proportional(outlook: Outlook, _: object) -> Floats:
+    tree = outlook.scene.hierarchy
+    areas = dict(zip(tree.level_names, tree.areas, strict=True))
+    return outlook._by_level([areas[name] for name in outlook.scene.measured_levels])
+
+
+def _fan_out(outlook: Outlook, _: object) -> Floats:
+    """In proportion to the mean number of children that each level has in the one above it."""
+    tree = outlook.scene.hierarchy
+    above = (1, *tree.areas[:-1])
+    fan_out = dict(zip(tree.level_names, np.divide(tree.areas, above), strict=True))
+    return outlook._by_level([fan_out[name] for name in outlook.scene.measured_levels])
+
+
+def _census(outlook: Outlook, _: object) -> Floats:
+    n_levels = len(outlook.scene.measured_levels)
+    if n_levels > len(CENSUS_SHARES):
+        raise SpecError(f"The strategy census is for {len(CENSUS_SHARES)} levels at most.")
+    return outlook._by_level(CENSUS_SHARES[:n_levels][::-1])
+
+
+def _optimal(outlook: Outlook, weights: Sequence[float] | None) -> Floats:
+    aims = level_aims(outlook.scene, weights)
+    return optimal_budgets(outlook.scene.model(), aims, outlook.total) / outlook.total
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "uniform": _uniform,
+    "optimal": _optimal,
+    "bottom-heavy": _bottom_heavy,
+    "top-heavy": _top_heavy,
+    "proportional": _proportional,
+    "fan-out": _fan_out,
+    "census": _census,
+}
+"""Each gives the share of every query that the plan measures."""

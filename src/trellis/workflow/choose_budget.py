@@ -1,0 +1,115 @@
+"""Budget and shares of a spec: as stated, or computed from public facts alone."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import SpecError
+from trellis.ingest.priors import Crosswalk, Prior, read_prior
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.plan import DETAILED, TOTAL
+from trellis.model.schema import Schema
+from trellis.planning.budget.shares import Shares
+from trellis.planning.choose import Scene, Wish, choose, level_weights
+from trellis.planning.counts import measurable_levels
+from trellis.planning.invariants import exact_levels
+from trellis.planning.targets import Target
+from trellis.privacy.budget import MOST, Budget
+from trellis.privacy.mechanisms import DiscreteLaplace
+from trellis.privacy.protection import Protection
+from trellis.workflow.config import Spec
+from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
+
+
+def chosen_split(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+    """The budget and the shares of the levels that a spec with targets or a wish amounts to."""
+    privacy, stated = spec.privacy, None
+    if privacy.budget is not None and not privacy.budget.is_least:
+        stated = privacy.budget.value()
+    scene = scene_of(spec, hierarchy, schema)
+    choice = choose(scene, _wish(spec, scene, stated))
+    return choice.budget, Shares({level: share for (level, _), share in choice.shares.items()})
+
+
+def shares_are_open(spec: Spec) -> bool:
+    """Targets without stated shares: these are then chosen for the targets."""
+    return bool(spec.accuracy) and "shares" not in spec.privacy.model_fields_set
+
+
+def scene_of(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> Scene:
+    """Everything that decides on errors, as a release of counts has it."""
+    privacy, levels = spec.privacy, hierarchy.level_names
+    exact = exact_levels(levels, spec.unprotected.totals, privacy.neighbours, schema.n_cells)
+    protection = Protection(privacy.unit, privacy.neighbours, privacy.max_contribution)
+    query = TOTAL if schema.n_cells == 1 else DETAILED
+    measurable = measurable_levels(levels, exact, schema.n_cells, spec.estimate.method)
+    slots = tuple((level, query) for level in measurable)
+    return Scene(hierarchy, schema, protection, exact, privacy.mechanism, slots)
+
+
+def targets_of(spec: Spec, scene: Scene) -> tuple[Target, ...]:
+    """The targets of the spec on the levels of the hierarchy."""
+    targets = []
+    for asked in spec.accuracy or ():
+        if asked.level is None:
+            raise SpecError(
+                f"accuracy: areas of interest such as {asked.area!r} have no expected errors yet. "
+                "Name a level of the hierarchy."
+            )
+        targets.append(scene.target(asked.level, asked.query, asked.within, asked.confidence))
+    return tuple(targets)
+
+
+def prior_counts(
+    spec: Spec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
+) -> NDArray[np.int64]:
+    """Public counts of all leaves by cell; never the confidential ones."""
+    refuse_confidential(spec, prior)
+    forms = list(spec.data.cell_forms.values())
+    if prior.count is not None or not forms:
+        forms = [{prior.count or spec.data.count or "count": 1}]
+    if len(forms) != schema.n_cells:
+        raise SpecError(
+            "The prior needs a count for every cell: leave prior.count out, and it is read like "
+            "data.cells."
+        )
+    walk = prior.crosswalk
+    place = Prior(
+        spec.resolve(prior.source),
+        prior.area or spec.data.area or "",
+        forms,
+        walk and Crosswalk(spec.resolve(walk.source), walk.old, walk.new, walk.share),
+        missing_is_zero=prior.missing == "zero",
+    )
+    return read_prior(place, hierarchy, spec.hierarchy.code_width)
+
+
+def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
+    targets, shares, most = targets_of(spec, scene), spec.privacy.shares, _most(spec)
+    levels = scene.hierarchy.level_names
+    if isinstance(shares, Shares) and not shares_are_open(spec):
+        stated = shares.over(levels, scene.measured_levels)
+        query = dict(scene.slots)
+        by_slot = {(name, query[name]): share for name, share in stated.items()}
+        return Wish(budget, by_slot, targets=targets, most=most)
+    needed = scene.slots if spec.estimate.method == "topdown" else scene.slots[-1:]
+    if not isinstance(shares, OptimalSharesSpec):
+        return Wish(budget, targets=targets, keep=needed, most=most)
+    optimal = shares.optimal
+    prior = None
+    if optimal.prior is not None:
+        prior = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
+    weights = level_weights(optimal.weights, scene.measured_levels)
+    return Wish(budget, None, weights, prior, targets, needed, most)
+
+
+def _most(spec: Spec) -> Fraction:
+    """The largest budget that may be chosen: what makes sense, and what the ledger allows."""
+    limit = spec.ledger.limit
+    if limit is None:
+        return MOST
+    pure = spec.privacy.mechanism == DiscreteLaplace.name
+    return min(MOST, (limit.epsilon if pure else limit.rho) or MOST)

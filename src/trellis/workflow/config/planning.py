@@ -1,0 +1,170 @@
+"""Keys of a spec that leave shares, or the budget itself, to be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from filecmp import cmp
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Tag,
+    model_validator,
+)
+
+from trellis.errors import SpecError
+from trellis.planning.budget.shares import Shares
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
+
+WITH_VARIANCES = ("gls_topdown", "gls")
+"""Methods whose standard errors are known beforehand."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CrosswalkSpec(_Model):
+    """A public file that carries areas of the prior over to areas of the hierarchy."""
+
+    source: PathText
+    old: str = "old"
+    new: str = "new"
+    share: str | None = None
+
+
+class PriorSpec(_Model):
+    """A public file of earlier or assumed counts."""
+
+    source: PathText
+    area: str | None = None
+    count: str | None = None
+    crosswalk: CrosswalkSpec | None = None
+    missing: Literal["refuse", "zero"] = "refuse"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file_name(cls, values: Any) -> Any:
+        """`prior: counts.csv` is short for the file with its usual columns."""
+        return {"source": values} if isinstance(values, str) else values
+
+
+def _weights(values: Any) -> Any:
+    if isinstance(values, list | tuple | Mapping) and not values:
+        raise ValueError("give a weight to at least one level, or leave weights out")
+    return values
+
+
+class OptimalSpec(_Model):
+    """What optimal shares are optimal for."""
+
+    prior: PriorSpec | None = None
+    weights: Annotated[dict[Name, Exact] | tuple[Exact, ...] | None, BeforeValidator(_weights)] = (
+        None
+    )
+
+
+class OptimalSharesSpec(_Model):
+    """Shares that are computed: `optimal`, or `{optimal: {..}}`."""
+
+    optimal: OptimalSpec = OptimalSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _word(cls, values: Any) -> Any:
+        if values == "optimal":
+            return {}
+        if isinstance(values, dict) and values.get("optimal", 0) is None:
+            return {**values, "optimal": {}}
+        return values
+
+
+def _form(value: Any) -> str:
+    is_optimal = value == "optimal" or isinstance(value, OptimalSharesSpec)
+    return "~optimal" if is_optimal or (isinstance(value, dict) and "optimal" in value) else "~"
+
+
+AnyShares = Annotated[
+    Annotated[SharesField, Tag("~")] | Annotated[OptimalSharesSpec, Tag("~optimal")],
+    Discriminator(_form),
+]
+"""Shares by level, or how to compute them."""
+
+Wish = Shares | OptimalSharesSpec
+
+
+class AccuracySpec(_Model):
+    """Every area of a level within so many of the truth, so often."""
+
+    level: Name | None = None
+    area: Name | None = None
+    query: str = "total"
+    within: Exact
+    confidence: Exact = Fraction(19, 20)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if (self.level is None) == (self.area is None):
+            raise ValueError("give a level, or an area of interest, and not both")
+        if self.within <= 0:
+            raise ValueError("within must be positive; nothing but no noise at all is exact")
+        if not 0 < self.confidence <= 1 - Fraction(1, 10**9):
+            raise ValueError("confidence must lie above 0 and at most at 1 - 1e-9, such as 0.95")
+        return self
+
+
+def check_planning(spec: Any) -> None:
+    """Refuse what cannot be planned, whatever the areas turn out to be."""
+    privacy, targets = spec.privacy, spec.accuracy
+    is_optimal = isinstance(privacy.shares, OptimalSharesSpec)
+    if spec.kind != "counts" and (targets or is_optimal):
+        key = "accuracy" if targets else "privacy.shares.optimal"
+        raise SpecError(f"{key} is for kind: counts. State budget and shares, or change the kind.")
+    if targets and spec.spine:
+        raise SpecError(
+            "accuracy and spine do not go together yet: targets are foreseen for the published "
+            "levels, not for a spine. State a budget, and see trellis plan --areas for its errors."
+        )
+    if not targets and privacy.budget is None:
+        raise SpecError(
+            "Missing key 'privacy.budget': such as {rho: 1}, {epsilon: 2, delta: 1e-10} or "
+            "{epsilon: 1}; it has no default. Or say under accuracy what must be reached."
+        )
+    if not targets and privacy.budget.is_least:
+        raise SpecError(
+            "privacy.budget states a delta and nothing else: add rho or epsilon, or say under "
+            "accuracy what the least budget must reach."
+        )
+    if targets and spec.estimate.method not in WITH_VARIANCES:
+        raise SpecError(
+            f"accuracy needs standard errors, and estimate.method {spec.estimate.method} has none. "
+            f"Use {' or '.join(WITH_VARIANCES)}."
+        )
+    if is_optimal and privacy.shares.optimal.prior is not None:
+        refuse_confidential(spec, privacy.shares.optimal.prior)
+
+
+def refuse_confidential(spec: Any, prior: PriorSpec) -> None:
+    """Neither the prior nor its crosswalk may be the confidential file, or a copy of it."""
+    files = [prior.source] if prior.crosswalk is None else [prior.source, prior.crosswalk.source]
+    for file in files:
+        if not isinstance(spec.data.source, str):
+            continue
+        if holds_the_same(spec.resolve(spec.data.source), spec.resolve(file)):
+            raise SpecError(
+                "The prior is the confidential file. Shares computed from confidential counts "
+                "would themselves tell about them, outside any budget: name an earlier release, a "
+                "public forecast or made-up counts, or leave the prior out."
+            )
+
+
+def holds_the_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or to files of the same content."""
+    if is_same_file(one, other):
+        return True
+    return one.is_file() and other.is_file() and cmp(one, other, shallow=False)
