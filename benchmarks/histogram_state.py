@@ -1,69 +1,111 @@
-"""Time and memory to estimate generated states of several sizes, strategy of 2020.
+"""A made-up state with the budget and strategy of the 2020 redistricting persons file, end to end.
 
-Run `python benchmarks/histogram_state.py [blocks ...]`. Noisy answers are kept in memory in 2 bytes
-each; memory is the peak of the process beyond them, while estimating.
+Household type x voting age x ethnicity x race, 2,016 cells, 11 query groups on six levels, at three
+sizes; the largest has as many blocks as Wyoming. Each size runs in a process of its own, after one
+small run that compiles the kernels: measure, estimate, tables, microdata, report. Peak memory is
+that of the process. `python benchmarks/histogram_state.py --verify` verifies the largest run too.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import platform
+import resource
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
-from time import perf_counter, process_time
-
-from _generated_state import LEVELS, generated_state
-
-from trellis.estimate.histograms.estimators import estimate_gls_topdown
-from trellis.execution.threads import available_workers
+from time import perf_counter
 
 SIZES = (6_000, 20_000, 60_000)
 NATION = 8_000_000
-PAGE = 4096
 
 
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+class Clock:
+    """Notes how long each stage takes."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        begin = perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begin
 
 
-class PeakMemory:
-    def __enter__(self) -> PeakMemory:
-        self.before = self.peak = resident()
-        self._stop = Event()
-        self._thread = Thread(target=self._watch)
-        self._thread.start()
-        return self
+def one_size(folder: Path, n_blocks: int, verify: bool) -> dict[str, object]:
+    import trellis
+    from trellis.workflow.histogram_demo import write_histogram_demo
 
-    def _watch(self) -> None:
-        while not self._stop.wait(0.05):
-            self.peak = max(self.peak, resident())
+    write_histogram_demo(folder, n_blocks)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    clock, begin = Clock(), perf_counter()
+    release = trellis.run(trellis.Spec.load(folder / "spec.yaml"), progress=clock)
+    total = perf_counter() - begin
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    files = list((release.path / "measurements").rglob("*.parquet"))
+    result: dict[str, object] = {
+        "blocks": n_blocks,
+        "people": release.table("us", "total")["count"][0].as_py(),
+        "seconds": {**clock.seconds, "rest": total - sum(clock.seconds.values())},
+        "total": total,
+        "peak_mb": peak,
+        "before_mb": before / 1024,
+        "measurements_mb": sum(p.stat().st_size for p in files) / 1e6,
+    }
+    if verify:
+        from trellis.verify import verify_run
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+        begin = perf_counter()
+        broken = [finding.check for finding in verify_run(release.path) if finding.problems]
+        result["verify"] = perf_counter() - begin
+        result["broken"] = broken
+    return result
 
 
-def main() -> None:
-    sizes = [int(size) for size in sys.argv[1:]] or SIZES
-    requests = [(level, query) for level in LEVELS for query in ("total", "hispanic * cenrace")]
-    estimate_gls_topdown(generated_state(300, 0, 0), 0, marginals=requests[:2])  # compile
-    print(f"{available_workers()} cores; 2,016 cells, 11 query groups on 6 levels")
-    print("errors and estimates of 2 marginals on every level included\n")
-    print("  blocks   seconds   CPU s    memory  us per block  distance")
-    for size in sizes:
-        state = generated_state(size, 0, 1)
-        with PeakMemory() as memory:
-            began, cpu = perf_counter(), process_time()
-            found = estimate_gls_topdown(state, 0, marginals=requests)
-            took, cpu = perf_counter() - began, process_time() - cpu
-        used = (memory.peak - memory.before) / 1e6
-        print(
-            f"{size:>8,}{took:>10.1f}{cpu:>8.1f}{used:>7.0f} MB{cpu / size * 1e6:>14.0f}"
-            f"{found.distance:>10.3f}",
-            flush=True,
-        )
-        last = cpu / size
-    print(f"\nat the last rate {NATION:,} blocks take {NATION * last / 3600:.1f} CPU hours")
+def run(n_blocks: int, verify: bool = False) -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [sys.executable, __file__, "--one", folder, str(n_blocks), str(int(verify))]
+        done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> int:
+    if "--one" in sys.argv:
+        folder, n_blocks, verify = sys.argv[sys.argv.index("--one") + 1 :]
+        print(json.dumps(one_size(Path(folder), int(n_blocks), verify == "1")))
+        return 0
+    run(300)  # compiles
+    largest = max(SIZES)
+    results = [run(n, verify="--verify" in sys.argv and n == largest) for n in SIZES]
+    machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} processors"
+    print(f"{machine}, load {os.getloadavg()[0]:.1f}; one run of each size, warm; seconds\n")
+    stages = ["plan", "tabulate", "measure", "estimate", "release", "rest"]
+    columns = ["blocks", "people", *stages, "total", "peak MB", "files MB"]
+    print("".join(f"{name:>10}" for name in columns))
+    for r in results:
+        row = [f"{r['blocks']:,}", f"{r['people']:,}"]
+        row += [f"{r['seconds'].get(stage, 0.0):.1f}" for stage in stages]
+        row += [f"{r['total']:.1f}", f"{r['peak_mb']:.0f}", f"{r['measurements_mb']:.0f}"]
+        print("".join(f"{value:>10}" for value in row))
+    small, large = results[0], results[-1]
+    blocks = large["blocks"] - small["blocks"]
+    time = (large["total"] - small["total"]) / blocks
+    memory = (large["peak_mb"] - small["peak_mb"]) / blocks
+    disk = large["measurements_mb"] / large["blocks"]
+    fixed = small["total"] - time * small["blocks"]
+    print(f"\nper 1,000 blocks: {1000 * time:.2f} s, {1000 * memory:.1f} MB of memory, "
+          f"{1000 * disk:.2f} MB of measurements; fixed: {fixed:.1f} s")  # fmt: skip
+    print(f"a nation of {NATION:,} blocks, state by state: {NATION * time / 3600:.1f} h on these "
+          f"processors, {NATION * disk / 1000:.0f} GB of measurements")  # fmt: skip
+    if "verify" in large:
+        print(f"verify, largest: {large['verify']:.1f} s, broken promises: {large['broken']}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
 from trellis.cli.run import NewEdition
 from trellis.cli.terminal import Quiet, SpecPath
 
@@ -11,13 +12,18 @@ NAME = "check"
 
 
 def command(
-    ctx: typer.Context, spec: SpecPath, new_edition: NewEdition = False, quiet: Quiet = False
+    ctx: typer.Context,
+    spec: SpecPath,
+    new_edition: NewEdition = False,
+    confidential_log: ConfidentialLog = None,
+    quiet: Quiet = False,
 ) -> None:
     """Find everything that is wrong with a release; nothing is spent or written."""
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec
 
-    plan = check(Spec.load(spec), new_edition=new_edition)
+    with logging_confidentially(confidential_log):
+        plan = check(Spec.load(spec), new_edition=new_edition)
     ctx.obj.hushed(quiet).say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.areas[-1]:,} areas on "
         "the last. Nothing was spent."

@@ -16,10 +16,14 @@ NAME = "demo"
 def command(
     ctx: typer.Context,
     out: Annotated[Path, typer.Option("--out", help="Where to put it.")] = Path("trellis-demo"),
+    histogram: Annotated[
+        bool, typer.Option("--histogram", help="Household type x age x ethnicity x race.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Make up a state of about 50,000 blocks and release it; spec and data stay to be edited."""
     from trellis.workflow.demo import write_demo
+    from trellis.workflow.histogram_demo import write_histogram_demo
 
     terminal = ctx.obj.hushed(quiet)
     spec = out / "spec.yaml"
@@ -27,7 +31,7 @@ def command(
         terminal.say(f"{spec} is there already and is used as it is.")
     else:
         with terminal.stage("make up people and areas"):
-            write_demo(out)
+            (write_histogram_demo if histogram else write_demo)(out)
     _tell(terminal, spec, release_into(terminal, spec, None, new_edition=False))
 
 
@@ -39,7 +43,8 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
         return
     release = Release(folder)
     show_plan(terminal, release.plan)
-    counties = release.table("county").slice(0, 5).to_pylist()
+    table = release.table("county", "total") if release.plan.histogram else release.table("county")
+    counties = table.slice(0, 5).to_pylist()
     columns = ["county", "published", "std error", "lower", "upper"]
     keys = ["geocode", "count", "std_error", "lower", "upper"]
     rows = [[_number(county[key]) for key in keys] for county in counties]
@@ -53,7 +58,9 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     terminal.say(f"  trellis verify {folder}   checks every promise independently")
     terminal.say(f"  trellis plan {spec}   shows shares, noise and errors before spending")
     terminal.say(f"  trellis run {spec} --out second   makes a second release, charged again")
-    terminal.say(f"  trellis ledger demo-state --ledger {spec.parent / 'ledger.sqlite'}")
+    terminal.say(
+        f"  trellis ledger {release.plan.dataset} --ledger {spec.parent / 'ledger.sqlite'}"
+    )
 
 
 def _number(value: object) -> str:

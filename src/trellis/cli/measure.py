@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
 from trellis.cli.run import NewEdition, Out, say_if_compiling
 from trellis.cli.terminal import Quiet, SpecPath
 
@@ -15,6 +16,7 @@ def command(
     spec: SpecPath,
     out: Out = None,
     new_edition: NewEdition = False,
+    confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
     """Charge the ledger and write noisy measurements; estimation can follow elsewhere."""
@@ -23,7 +25,8 @@ def command(
 
     terminal = ctx.obj.hushed(quiet)
     say_if_compiling(terminal)
-    folder = measure(Spec.load(spec), out, new_edition=new_edition, progress=terminal)
+    with logging_confidentially(confidential_log):
+        folder = measure(Spec.load(spec), out, new_edition=new_edition, progress=terminal)
     terminal.say(
         f"Measured into {folder.path}. Next, on any machine: trellis estimate {folder.path}"
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
 from trellis.cli.terminal import Quiet, SpecPath, Terminal
 
 NAME = "run"
@@ -24,10 +25,12 @@ def command(
     spec: SpecPath,
     out: Out = None,
     new_edition: NewEdition = False,
+    confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
     """Measure, estimate and release; started again, it goes on where it stopped."""
-    release_into(ctx.obj.hushed(quiet), spec, out, new_edition)
+    with logging_confidentially(confidential_log):
+        release_into(ctx.obj.hushed(quiet), spec, out, new_edition)
 
 
 def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: bool) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from trellis.cli.show_queries import show_queries
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
 from trellis.model.flows import FLOWS
@@ -16,12 +17,16 @@ from trellis.privacy.guarantee import round_up
 
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
-    rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
-    counted = "pairs" if plan.kind == FLOWS else "areas"
-    columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
-    columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
-    terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
+    title = f"{plan.release}: {law} noise, {plan.method}"
+    if plan.histogram is not None:
+        show_queries(terminal, plan, title)
+    else:
+        rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
+        counted = "pairs" if plan.kind == FLOWS else "areas"
+        columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
+        columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
+        terminal.table(title, columns, rows)
     show_effects(terminal, plan)
     terminal.result(protected_in_words(plan))
     if plan.kind == GROUP_SIZES:

@@ -12,6 +12,7 @@ from html import escape
 from trellis.evaluate import sections
 from trellis.evaluate.area_tree import SCRIPT, area_tree
 from trellis.evaluate.flow_pictures import flows_between_areas, how_accurate_flows_are
+from trellis.evaluate.histogram_section import published_tables
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
@@ -30,6 +31,7 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     area_tree,
     sections.how_to_cite,
 )
+HISTOGRAM_SECTIONS = (*SECTIONS[:6], published_tables, sections.how_to_cite)
 
 FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.what_is_released,
@@ -46,6 +48,7 @@ FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
 
 def report_page(run: PublicRun) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
-    makers = FLOW_SECTIONS if run.plan.kind == FLOWS else SECTIONS
+    kind = "histogram" if run.plan.histogram is not None else run.plan.kind
+    makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
     body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in makers)]
     return page(run.plan.release, filter(None, body), SCRIPT)

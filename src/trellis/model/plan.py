@@ -9,6 +9,7 @@ from trellis.errors import StructureError
 from trellis.model.areas import AreaPlan, Effect
 from trellis.model.flow_estimators import FLOW_ESTIMATORS, FLOW_QUERIES
 from trellis.model.flows import FLOWS, FlowShape
+from trellis.model.histograms import HistogramPlan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
@@ -44,7 +45,8 @@ class PlannedQuery:
     @property
     def label(self) -> str:
         of = "" if self.share_class is None else f", share {self.share}"
-        return f"{self.level}: {self.query}{of}"
+        exact = ", exact" if self.noise is None else ""
+        return f"{self.level}: {self.query}{of}{exact}"
 
     @property
     def variance(self) -> float:
@@ -96,6 +98,7 @@ class Plan:
     spine: SpinePlan | None = None  # the internal tree that is measured in place of the levels
     interests: tuple[AreaPlan, ...] = ()  # categories of areas that are released too
     effects: tuple[Effect, ...] | None = None  # what the spine does for them and for the levels
+    histogram: HistogramPlan | None = None
 
     def __post_init__(self) -> None:
         noisy = [q for q in self.queries if q.noise is not None]

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
+from trellis.privacy.accounting.curves import simple_epsilons
 from trellis.privacy.accounting.privacy_curve import WorstCase
 from trellis.privacy.accounting.profiles import (
     ATTRIBUTE_IN_WORDS,
@@ -34,6 +37,12 @@ class SmallerChange:
 
     def epsilon(self, delta: float) -> float:
         return 0.0 if self.curve is None else self.curve.epsilon(delta)
+
+    def bound(self, delta: float) -> float:
+        """A safe epsilon at once, by the tight conversion from zero-concentrated DP."""
+        if self.curve is None:
+            return 0.0
+        return max(float(simple_epsilons(c, np.array([delta]))[0]) for c in self.curve.cases)
 
 
 def smaller_changes(plan: Plan) -> list[SmallerChange]:

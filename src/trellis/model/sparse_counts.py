@@ -59,3 +59,14 @@ class SparseCounts:
         area = np.repeat(np.arange(last - first), np.diff(self.start[first : last + 1]))
         out[area, self.cell[inside]] = self.count[inside]
         return out
+
+    def marginal(
+        self, cell_of: NDArray[np.int32], n_groups: int, first: int = 0, last: int | None = None
+    ) -> NDArray[np.int64]:
+        """Sums of a run of areas by group of cells: areas x groups; cell c is in `cell_of[c]`."""
+        last = self.n_areas if last is None else last
+        inside = slice(self.start[first], self.start[last])
+        area = np.repeat(np.arange(last - first), np.diff(self.start[first : last + 1]))
+        out = np.zeros((last - first, n_groups), dtype=np.int64)
+        np.add.at(out, (area, cell_of[self.cell[inside]]), self.count[inside])
+        return out

@@ -79,7 +79,8 @@ def unprotected_in_words(plan: Plan) -> list[str]:
             register,
             f"The list of areas and the largest size, {most}, are public and not protected.",
         ]
-    sentences = ["The list of areas and categories is public and not protected."]
+    rules = ", rules and bounds" if plan.histogram is not None else ""
+    sentences = [f"The list of areas and categories{rules} is public and not protected."]
     if plan.protection.neighbours is Neighbours.REPLACE and plan.unprotected_totals:
         listed = ", ".join(plan.unprotected_totals)
         exact = f"Totals of level(s) {listed} are published exactly and are not protected."

@@ -22,7 +22,7 @@ WITHOUT_VARIANCES = ("topdown", "bottomup")
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
-    if plan.method in WITHOUT_VARIANCES:
+    if plan.method in WITHOUT_VARIANCES or plan.histogram is not None:
         return plan
     if plan.kind == FLOWS:
         return replace(plan, expected_errors=tuple(map(_own_noise, plan.queries, plan.areas)))

@@ -9,7 +9,12 @@ from trellis.privacy.neighbours import Neighbours
 
 
 def exact_levels(
-    levels: Sequence[str], listed: Sequence[str], neighbours: Neighbours, n_cells: int
+    levels: Sequence[str],
+    listed: Sequence[str],
+    neighbours: Neighbours,
+    n_cells: int,
+    *,
+    histogram: bool = False,
 ) -> tuple[str, ...]:
     """The levels whose totals are exact, root first.
 
@@ -29,7 +34,7 @@ def exact_levels(
             )
         return ()
     deepest = max((levels.index(name) for name in listed), default=0)
-    if deepest and n_cells > 1:
+    if deepest and n_cells > 1 and not histogram:
         raise SpecError(
             f"unprotected.totals: with several cells, only the total of the root level "
             f"{levels[0]!r} can be exact. List that one, or release a single cell."

@@ -11,6 +11,7 @@ from trellis.model.statement import (
     USUAL_DELTA,
     attacks_in_words,
     guarantee_in_words,
+    stated_delta,
     unprotected_in_words,
 )
 from trellis.storage.plans import query_to_json
@@ -18,11 +19,17 @@ from trellis.storage.plans import query_to_json
 DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
 """Where epsilon is stated when the budget names no delta."""
 
+MANY_CHARGES = 20
+"""From here on, smaller changes are stated by a safe bound in place of the exact curve."""
+
 
 def privacy_record(plan: Plan) -> dict[str, Any]:
     guarantee = plan.privacy
     deltas = DELTAS if plan.budget.delta is None else (str(float(plan.budget.delta)),)
     pure = guarantee.pure_epsilon
+    # Exact curves of smaller changes take a second each where many laws of noise meet.
+    delta, many = stated_delta(plan), len(guarantee.charges) > MANY_CHARGES
+    at = float(delta)
     return {
         "release": plan.release,
         "dataset": plan.dataset,
@@ -33,7 +40,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
         "rho": str(guarantee.rho),
         "epsilon_pure": None if pure is None else str(pure),
-        "epsilon_at_delta": {delta: guarantee.epsilon(float(delta)) for delta in deltas},
+        "epsilon_at_delta": {d: guarantee.epsilon(float(d)) for d in deltas},
         "levels": [query_to_json(query) for query in plan.queries],
         "unprotected": unprotected_in_words(plan),
         "guarantee": guarantee_in_words(plan),
@@ -41,7 +48,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "smaller_changes": [
             {
                 "change": change.change,
-                "epsilon_at_delta": {delta: change.epsilon(float(delta)) for delta in deltas},
+                "epsilon_at_delta": {delta: change.bound(at) if many else change.epsilon(at)},
                 "in_words": change.in_words,
             }
             for change in smaller_changes(plan)

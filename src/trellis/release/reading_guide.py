@@ -5,7 +5,7 @@ from __future__ import annotations
 from trellis.model.plan import Plan
 from trellis.model.statement import attacks_in_words, guarantee_in_words
 
-_ABOUT_ERRORS = {
+ABOUT_ERRORS = {
     "gls_topdown": (
         "`std_error` is the standard error of the best linear unbiased estimate of the count, made "
         "from all measurements. The published `count` is the nearest set of whole, non-negative "
@@ -72,7 +72,7 @@ in every cell.
 
 ## Margins of error
 
-{_ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
+{ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
 

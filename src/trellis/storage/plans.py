@@ -10,6 +10,7 @@ from typing import Any
 from trellis.errors import RunFolderError, TrellisError
 from trellis.model.flow_estimators import FLOW_QUERIES
 from trellis.model.flows import FlowShape, Side
+from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
 from trellis.model.schema import Recode, Schema
 from trellis.model.size_mechanisms import SIZE_QUERIES
@@ -46,6 +47,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         **({} if plan.flow is None else {"flow": asdict(plan.flow)}),
         **({} if plan.penalty is None else {"penalty": str(plan.penalty)}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
+        **({"histogram": asdict(plan.histogram)} if plan.histogram is not None else {}),
         **spine_to_json(plan),
     }
 
@@ -80,7 +82,20 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         weights=None if weights is None else tuple(map(Fraction, weights)),
         flow=_shape_from_json(content["flow"]) if "flow" in content else None,
         penalty=Fraction(content["penalty"]) if "penalty" in content else None,
+        histogram=_histogram_from_json(content.get("histogram")),
         **spine_from_json(content),
+    )
+
+
+def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None:
+    if content is None:
+        return None
+    return HistogramPlan(
+        tables=tuple((level, query) for level, query in content["tables"]),
+        microdata=content["microdata"],
+        ordered=tuple(content["ordered"]),
+        structural_zeros=tuple(content["structural_zeros"]),
+        edit_rules=tuple(content["edit_rules"]),
     )
 
 

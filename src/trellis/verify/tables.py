@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv as pa_csv
 
+from trellis.verify.histogram_files import tables as published
 from trellis.verify.run_files import Level, RunFiles
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
@@ -177,7 +178,9 @@ def csv(run: RunFiles) -> Iterator[str]:
     levels = [level["level"] for level in run.plan["levels"]]
     names = [f"release/{level}" for level in levels]
     names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
-    if run.has_sizes:
+    if "histogram" in run.plan:
+        names = [stem for _, _, stem in published(run)]
+    elif run.has_sizes:
         names += [f"release/statistics/{level}" for level in levels]
     for stem in names:
         name, path = f"{stem}.csv", run.path / f"{stem}.csv"

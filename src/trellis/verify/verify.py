@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import areas, flows, group_sizes, promises, spine, tables
+from trellis.verify import areas, flows, group_sizes, histograms, promises, spine, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
@@ -32,6 +32,19 @@ _COUNTS: tuple[Check, ...] = (
 _BY_KIND: dict[str, tuple[Check, ...]] = {
     "counts": _COUNTS,
     "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
+    "histogram": (
+        tables.hierarchy,
+        histograms.measured_histograms,
+        histograms.histogram_columns,
+        histograms.histogram_counts,
+        histograms.histogram_margins,
+        histograms.exact_totals,
+        histograms.structural_zeros,
+        histograms.constraints,
+        histograms.edit_rules,
+        histograms.microdata,
+        tables.csv,
+    ),
     "flows": (
         flows.flow_tree,
         flows.flow_measurements,
@@ -77,7 +90,7 @@ def verify_run(path: str | Path) -> list[Finding]:
 
 def _kind(run: RunFiles) -> str:
     try:
-        return run.plan["kind"]
+        return "histogram" if "histogram" in run.plan else run.plan["kind"]
     except (Unreadable, KeyError):
         return ""  # the checks say what is wrong with the plan
 

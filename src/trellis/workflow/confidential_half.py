@@ -23,6 +23,7 @@ import pyarrow as pa
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
 from trellis.confidential.flows import TrueFlows
+from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
@@ -36,6 +37,7 @@ from trellis.ingest.group_sizes import (
 )
 from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
+from trellis.measure.histograms import measure_histograms
 from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
@@ -48,6 +50,7 @@ from trellis.storage.atomic import (
     sync_tree,
 )
 from trellis.storage.measurements import write_measurements
+from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.config import Spec
 from trellis.workflow.config.flows import has_exact_number
 from trellis.workflow.flow_descent import measure_flows
@@ -85,10 +88,9 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        public = spec.public()
-        folder.start(
-            identity, public, plan, prepared.hierarchy, prepared.interests, prepared.destinations
-        )
+        public, tree = spec.public(), prepared.hierarchy
+        others = prepared.interests, prepared.destinations, prepared.constraints
+        folder.start(identity, public, plan, tree, *others)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -107,8 +109,12 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts | TrueFlows:
+def read_counts(
+    prepared: Prepared, source: Source, register: Any = None
+) -> TrueCounts | TrueHistograms | TrueFlows:
     """The true table that is to be measured, as the kind of release has it."""
+    if prepared.plan.histogram is not None:
+        return read_histograms(prepared, source)
     if prepared.spec.kind == FLOWS:
         return _read_flows(prepared, source)
     if prepared.spec.kind == GROUP_SIZES:
@@ -205,7 +211,7 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
 def _draw(
     folder: RunFolder,
     prepared: Prepared,
-    counts: TrueCounts | TrueFlows,
+    counts: TrueCounts | TrueHistograms | TrueFlows,
     identity: RunIdentity,
     ledger: Ledger,
 ) -> None:
@@ -232,18 +238,26 @@ def _draw(
 
 
 def _write_noisy(
-    partial: Path, prepared: Prepared, counts: TrueCounts | TrueFlows, claim: Claim, tie_seed: int
+    partial: Path,
+    prepared: Prepared,
+    counts: TrueCounts | TrueHistograms | TrueFlows,
+    claim: Claim,
+    tie_seed: int,
 ) -> None:
     """Measure as the kind of release asks for."""
+    if isinstance(counts, TrueHistograms):
+        tree = prepared.hierarchy
+        return measure_histograms(partial, prepared.plan, tree, counts, claim, OsRandom())
     if isinstance(counts, TrueFlows):
         tree = prepared.flow_tree
         measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)
-        return
+        return None
     on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
     measured = measure_counts(
         prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
     )
     write_measurements(partial, measured)
+    return None
 
 
 def folder_digest(folder: Path) -> str:

@@ -88,9 +88,14 @@ def evaluate_run(
     folder.require_started()
     if not folder.is_finished:
         raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    if folder.plan().histogram is not None:
+        raise RunFolderError(
+            "trellis evaluate compares tables of counts and of group sizes, not of histograms."
+        )
     prepared, source = _read_sources(folder, truth, register)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
+        assert isinstance(counts, TrueCounts)
     with progress.stage("compare"):
         if isinstance(counts, TrueFlows):
             levels = compare_flows(folder, prepared, counts)

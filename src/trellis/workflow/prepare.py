@@ -8,6 +8,7 @@ from typing import Any
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source
+from trellis.model.constraints import Constraints
 from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
@@ -25,6 +26,7 @@ from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.flow_plan import flow_plan
 from trellis.workflow.flow_tree import flow_tree
+from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
 from trellis.workflow.spines import plan_with_interests
@@ -39,6 +41,7 @@ class Prepared:
     plan: Plan
     interests: Interests = field(default_factory=Interests)
     destinations: Hierarchy | None = None  # of flows, where they differ from the origins
+    constraints: Constraints | None = None
 
     @property
     def flow_tree(self) -> FlowTree:
@@ -64,7 +67,15 @@ def prepare(
         return Prepared(spec, hierarchy, plan, destinations=other)
     if spec.kind == GROUP_SIZES:
         return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
-    return Prepared(spec, hierarchy, *_plan_counts(spec, hierarchy, interests))
+    if spec.declared_attributes is not None:
+        request = _counts_request(spec, hierarchy, spec.cell_schema())
+        plan = plan_histogram_spec(spec, request, hierarchy)
+        constraints = read_spec_constraints(spec, plan, hierarchy)
+        return Prepared(spec, hierarchy, plan, constraints=constraints)
+    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
+    request = _counts_request(spec, hierarchy, schema)
+    planned = plan_with_interests(spec, request, hierarchy, schema, interests)
+    return Prepared(spec, hierarchy, *planned)
 
 
 def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None:
@@ -86,11 +97,10 @@ def foreseen(prepared: Prepared) -> Plan:
     )
 
 
-def _plan_counts(spec: Spec, hierarchy: Hierarchy, frames: Any) -> tuple[Plan, Interests]:
+def _counts_request(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> CountsRequest:
     privacy = spec.privacy
-    schema = Schema({"cell": list(spec.data.cells or {"total": None})})
     budget, shares = _budget_and_shares(spec, hierarchy, schema)
-    request = CountsRequest(
+    return CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
         unit=privacy.unit,
@@ -102,7 +112,6 @@ def _plan_counts(spec: Spec, hierarchy: Hierarchy, frames: Any) -> tuple[Plan, I
         method=spec.estimate.method,
         confidence=spec.output.confidence,
     )
-    return plan_with_interests(spec, request, hierarchy, schema, frames)
 
 
 def _budget_and_shares(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:

@@ -28,13 +28,16 @@ from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
 from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
+from trellis.model.queries import parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
 from trellis.release.deployment_record import deployment_yaml
 from trellis.release.flow_ranges import flows_between
+from trellis.release.histogram_tables import table_name
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
@@ -48,12 +51,19 @@ from trellis.storage.estimates import (
     write_estimates,
 )
 from trellis.storage.flows import read_flow_level
+from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
 from trellis.workflow.flow_release import write_flow_estimates, write_flow_release
 from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
 from trellis.workflow.progress import Progress
+from trellis.workflow.public_histograms import (
+    estimate_into,
+    kept_constraints,
+    kept_estimates,
+    write_histogram_release,
+)
 from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
 
 
@@ -68,16 +78,45 @@ class Release:
         self.plan: Plan = folder.plan()
         self._tables = folder.release
 
-    def table(self, level: str) -> pa.Table:
+    def table(self, level: str, query: str | None = None) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper.
 
         Of flows: origin, destination, attributes, count, std_error, lower, upper. `level` may also
-        be a category of areas of interest.
+        be a category of areas of interest. A release of histograms has one table for each level
+        and query.
         """
         if level in (area.name for area in self.plan.interests):
             return read_table(self._tables / "areas" / f"{level}.parquet")
         self._require(level)
+        if self.plan.histogram is not None:
+            return read_table(self._tables / level / f"{self._query(level, query)}.parquet")
         return read_table(self._tables / f"{level}.parquet")
+
+    def measurement(self, level: str, query: str) -> pa.Table:
+        """What was measured: geocode, cells, value, variance. For releases of histograms."""
+        self._require(level)
+        if self.plan.histogram is None:
+            raise RunFolderError("Only a release of histograms has measurements by query.")
+        planned = self.plan.query(level, parse_query(self.plan.schema, query).name)
+        if planned is None:
+            there = ", ".join(q.query for q in self.plan.queries if q.level == level)
+            raise RunFolderError(f"Of level {level!r} were measured: {there or 'nothing'}.")
+        return load_measurement(self.path / "measurements", planned)
+
+    def microdata(self) -> pa.Table:
+        """One row per record, made from the published counts."""
+        if self.plan.histogram is None or not self.plan.histogram.microdata:
+            raise RunFolderError("This release has no microdata: output.microdata asks for them.")
+        return read_table(self._tables / "microdata.parquet")
+
+    def _query(self, level: str, query: str | None) -> str:
+        assert self.plan.histogram is not None
+        there = [name for of_level, name in self.plan.histogram.tables if of_level == level]
+        if query is None and len(there) == 1:
+            return table_name(there[0])
+        if query is None or parse_query(self.plan.schema, query).name not in there:
+            raise RunFolderError(f"Level {level!r} has tables of {', '.join(there) or 'nothing'}.")
+        return table_name(parse_query(self.plan.schema, query).name)
 
     def statistics(self, level: str) -> pa.Table:
         """Statistics of group sizes: geocode, level, statistic, value, lower, upper."""
@@ -152,8 +191,12 @@ def _finish_counts(
     """Estimates and tables that are not there yet."""
     interests = folder.interests(plan)
     if folder.estimates.is_dir():
-        estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
+        estimates = _kept_estimates(folder, plan, hierarchy)
         areas = read_area_estimates(folder.estimates, interests.categories, plan.schema)
+    elif plan.histogram is not None:
+        areas = []
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            estimates = estimate_into(folder, plan, hierarchy, identity.tie_seed)
     else:
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             measurements = read_measurements(folder.measurements, plan, hierarchy, interests.spine)
@@ -244,7 +287,12 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
         plan = with_expected_errors(plan, hierarchy)
     else:  # the methods that work on a spine have the same best linear unbiased estimates
         plan = replace(plan, expected_errors=folder.plan().expected_errors)
-    target.start(identity, spec, plan, hierarchy, folder.interests(plan), folder.destinations())
+    others = (
+        folder.interests(plan),
+        folder.destinations(),
+        kept_constraints(folder, plan, hierarchy),
+    )
+    target.start(identity, spec, plan, hierarchy, *others)
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
@@ -252,6 +300,14 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
     except TrellisError:  # such as a method that does not fit what was measured
         shutil.rmtree(target.path)
         raise
+
+
+def _kept_estimates(
+    folder: RunFolder, plan: Plan, hierarchy: Hierarchy
+) -> Estimates | HistogramEstimates:
+    if plan.histogram is not None:
+        return kept_estimates(folder, plan, hierarchy)
+    return read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
 
 
 def published_estimates(
@@ -272,10 +328,13 @@ def published_estimates(
 def _write_release(
     folder: RunFolder,
     plan: Plan,
-    estimates: Estimates,
+    estimates: Estimates | HistogramEstimates,
     areas: Sequence[AreaEstimates],
     csv: bool | None,
 ) -> None:
+    if isinstance(estimates, HistogramEstimates):
+        write_histogram_release(folder, plan, estimates, csv)
+        return
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
         write_tables(partial, plan, estimates, csv)

@@ -25,9 +25,11 @@ from typing import Any, Self
 import yaml
 
 from trellis.errors import RunFolderError
+from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
+from trellis.storage.constraints import write_constraints
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
@@ -128,6 +130,7 @@ class RunFolder:
         hierarchy: Hierarchy,
         interests: Interests | None = None,
         destinations: Hierarchy | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
         remove_partials(self.path)
@@ -144,6 +147,8 @@ class RunFolder:
                 write_spine(inside.spine_file, interests.spine)
             if interests is not None and interests.categories:
                 write_areas(inside.areas_file, hierarchy, interests.categories)
+            if constraints is not None:
+                write_constraints(partial, constraints)
 
     # -- reading --------------------------------------------------------------------------------
 

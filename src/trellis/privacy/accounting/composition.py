@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd, lcm
 from numbers import Integral
 from reprlib import repr as short_repr
@@ -76,7 +77,7 @@ class Composition:
 
     @property
     def rho(self) -> Fraction:
-        return sum((part.rho for part in self.parts), Fraction(0))
+        return _sum_of_rho(self.parts)
 
     @property
     def pure_epsilon(self) -> Fraction | None:
@@ -84,6 +85,11 @@ class Composition:
         if self.gaussian:
             return None
         return sum((p.count * p.shift / p.mechanism.parameter for p in self.parts), Fraction(0))
+
+
+@lru_cache(maxsize=64)  # asked for at every point of a curve
+def _sum_of_rho(parts: tuple[Coordinates, ...]) -> Fraction:
+    return sum((part.rho for part in parts), Fraction(0))
 
 
 def common_step(steps: Iterable[Fraction]) -> Fraction:

@@ -17,7 +17,13 @@ _SIZE_KEYS = (
     "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
     "data.size", "data.groups", "unprotected.groups", "estimate.weights",
 )  # fmt: skip
-_COUNT_KEYS = ("data.cells", "unprotected.totals", "estimate.method", "areas", "spine")
+_HISTOGRAM_KEYS = (
+    "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
+    "data.attributes", "output.tables", "output.microdata",
+)  # fmt: skip
+_COUNT_KEYS = (
+    "data.cells", "unprotected.totals", "estimate.method", "areas", "spine", *_HISTOGRAM_KEYS,
+)  # fmt: skip
 _FLOW_KEYS = (
     "tree", "estimator", "destinations", "trips", "attributes", "data.origin", "data.destination",
     "data.unit", "estimate.penalty",

@@ -18,12 +18,13 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flow_defaults
 from trellis.workflow.config.gaps import refuse_gaps
+from trellis.workflow.config.histograms import HistogramKeys, check_histogram
 from trellis.workflow.config.kinds import check_kind, foreign_defaults
 from trellis.workflow.config.messages import one_line
 from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
 from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
 from trellis.workflow.config.spines import AreasSpec, Steps
-from trellis.workflow.config.values import Exact, Name, PathText
+from trellis.workflow.config.values import CellName, Exact, Name, PathText
 from trellis.workflow.config.yaml_reader import read_yaml
 
 SizeMechanismName = Literal[
@@ -44,8 +45,9 @@ class DataSpec(_Model):
 
     source: SourceField | None = None
     area: str | None = None
-    cells: dict[Name, str] | None = None
+    cells: dict[CellName, str] | None = None
     count: str | None = None
+    attributes: dict[Name, str] | None = None
     group: str | None = None
     quantity: str | None = None
     max_quantity: int = Field(default=1, ge=1, le=1_000_000, strict=True)
@@ -268,6 +270,8 @@ class OutputSpec(_Model):
 
     confidence: Exact = Fraction(9, 10)
     csv: bool | None = None
+    tables: dict[Name, tuple[str, ...]] | None = None
+    microdata: bool | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -285,8 +289,8 @@ class LedgerSpec(_Model):
     units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
 
 
-class Spec(_Model):
-    """A release, as its owner describes it."""
+class CommonKeys(_Model):
+    """Keys of all kinds of release, and what a spec can do."""
 
     release: Name
     kind: Literal["counts", "group_sizes", "flows"]
@@ -339,6 +343,7 @@ class Spec(_Model):
             raise SpecError(one_line(error, cls)) from None
         spec._folder = Path(folder)
         check_kind(spec.kind, spec)
+        check_histogram(spec)
         if spec.areas_come_with_records:
             spec.require_public_areas()
         spec._check_register_is_public()
@@ -417,6 +422,7 @@ class Spec(_Model):
             exclude={
                 "data": {"source", *foreign_defaults(self.kind, "data")},
                 "group_register": {"source"},
+                "constraints": {"__all__": {"source"}},
                 "areas": {"__all__": {"source"}} if self.areas else True,
                 **({} if self.spine else {"spine": True}),
                 "hierarchy": places,
@@ -428,3 +434,7 @@ class Spec(_Model):
                 "ledger": True,
             },
         )
+
+
+class Spec(HistogramKeys, CommonKeys):
+    """A release, as its owner describes it."""

@@ -44,6 +44,9 @@ Exact = Annotated[Fraction, BeforeValidator(to_fraction), PlainSerializer(str, r
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")]
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
 
+CellName = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .,+-]{0,199}$")]
+"""A cell of a wide table: its category, or one of each attribute with commas between."""
+
 
 def check_path(text: str) -> str:
     """A path that people can read."""

@@ -1,0 +1,41 @@
+"""The queries of a plan for histograms as text: what is measured on which level, how well."""
+
+from __future__ import annotations
+
+from trellis.cli.terminal import Terminal
+from trellis.model.plan import Plan, PlannedQuery
+from trellis.model.queries import parse_query
+
+
+def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
+    """One line per level and query, then what is published and which rules hold."""
+    columns = ["level", "areas", "query", "cells", "share", "noise sd"]
+    terminal.table(title, columns, [_row(plan, query) for query in plan.queries])
+    histogram = plan.histogram
+    assert histogram is not None
+    wasted = [
+        q.level for q in plan.queries if q.noise is not None and _is_exact(plan, q.level, q.query)
+    ]
+    for level in wasted:
+        terminal.result(f"Level {level!r} spends a share on totals that are published exactly.")
+    for rule in histogram.structural_zeros:
+        terminal.result(f"Impossible: {rule}")
+    for rule in histogram.edit_rules:
+        terminal.result(f"Audited: {rule}")
+    tables = ", ".join(f"{level}: {query}" for level, query in histogram.tables)
+    terminal.result(f"Tables: {tables}." + (" Microdata." if histogram.microdata else ""))
+
+
+def _row(plan: Plan, query: PlannedQuery) -> list[str]:
+    areas = f"{plan.areas[plan.levels.index(query.level)]:,}"
+    cells = f"{parse_query(plan.schema, query.query).n_cells:,}"
+    if query.noise is None:
+        return [query.level, areas, query.query, cells, "-", "exact"]
+    share = str(query.share)
+    if len(share) > 15:
+        share = f"{float(query.share):.4g}"
+    return [query.level, areas, query.query, cells, share, f"{query.variance**0.5:.3g}"]
+
+
+def _is_exact(plan: Plan, level: str, query: str) -> bool:
+    return any(q.noise is None and (q.level, q.query) == (level, query) for q in plan.queries)

@@ -1,0 +1,57 @@
+"""Estimates of histograms: sparse counts, and margins of error for published tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import StructureError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.schema import Schema
+from trellis.model.sparse_counts import SparseCounts
+
+Floats = NDArray[np.float64]
+Table = tuple[str, str]
+"""A level and a query."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margin:
+    """The best linear unbiased estimates of one table, areas x cells, and their standard errors.
+
+    Areas of one class share the row `std_error[class_of[area]]`: errors depend on the shape of
+    the tree, not on the counts.
+    """
+
+    centre: Floats
+    class_of: NDArray[np.int64]
+    std_error: Floats
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.centre).all() and np.isfinite(self.std_error).all()):
+            raise StructureError("Estimates and their standard errors must be finite numbers.")
+
+    def std_errors(self, areas: NDArray[np.int64]) -> Floats:
+        """Areas x cells."""
+        return self.std_error[self.class_of[areas]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HistogramEstimates:
+    """Whole counts of every level, root first, and margins of the tables that are published.
+
+    Methods without variances have no margins.
+    """
+
+    hierarchy: Hierarchy
+    schema: Schema
+    counts: tuple[SparseCounts, ...]
+    margins: Mapping[Table, Margin] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        sizes = [(counts.n_areas, counts.n_cells) for counts in self.counts]
+        if sizes != [(n, self.schema.n_cells) for n in self.hierarchy.sizes]:
+            raise StructureError("Estimates need one histogram of all cells per area.")

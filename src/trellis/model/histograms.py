@@ -1,0 +1,26 @@
+"""What a release of histograms plans beside its queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trellis.errors import StructureError
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramPlan:
+    """Tables to publish as pairs (level, query), and the public rules that the counts obey.
+
+    `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
+    describe impossible cells; `edit_rules` say where the presence of some requires others.
+    """
+
+    tables: tuple[tuple[str, str], ...]
+    microdata: bool = False
+    ordered: tuple[str, ...] = ()
+    structural_zeros: tuple[str, ...] = ()
+    edit_rules: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(set(self.tables)) != len(self.tables):
+            raise StructureError("A table is to be published twice.")

@@ -1,0 +1,227 @@
+"""The plan of a release of histograms: level share x query share, in exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trellis.errors import SpecError
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.histograms import HistogramPlan
+from trellis.model.plan import Plan, PlannedQuery
+from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, parse_query
+from trellis.model.rules import edit_rule_cells, impossible_cells
+from trellis.model.schema import Schema
+from trellis.planning.budget import Shares, noise_for_shares
+from trellis.planning.counts import CountsRequest
+from trellis.planning.invariants import exact_levels
+from trellis.privacy.protection import Protection
+
+DEFAULT = "default"
+"""In a strategy, or a list of tables: the levels that are not named."""
+
+BYTES_PER_CELL = 100
+"""Memory of one cell of one child while its family is solved."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramRequest:
+    """What the owner of the data asks for, beside what every release of counts has."""
+
+    counts: CountsRequest
+    schema: Schema
+    ordered: tuple[str, ...]
+    strategy: Mapping[str, Shares] | None
+    tables: Mapping[str, Sequence[str]] | None
+    microdata: bool
+    structural_zeros: tuple[str, ...]
+    edit_rules: tuple[str, ...]
+
+
+def plan_histograms(
+    request: HistogramRequest, hierarchy: Hierarchy, hierarchy_digest: str, memory: int | None
+) -> Plan:
+    """Split the budget over levels and queries, and choose the noise of each.
+
+    `memory` is what the machine has, in bytes; None if that is not known.
+    """
+    counts, schema, levels = request.counts, request.schema, hierarchy.level_names
+    _check_memory(schema, hierarchy, memory)
+    impossible = impossible_cells(schema, request.ordered, request.structural_zeros)
+    if impossible.all():
+        raise SpecError("structural_zeros rule out every cell. Take out a rule.")
+    for rule in request.edit_rules:
+        edit_rule_cells(schema, request.ordered, rule)
+    exact = exact_levels(
+        levels, counts.unprotected_totals, counts.neighbours, schema.n_cells, histogram=True
+    )
+    protection = Protection(
+        counts.unit,
+        counts.neighbours,
+        counts.max_contribution,
+        within=exact[-1] if len(exact) > 1 else None,
+    )
+    measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
+    level_shares = counts.shares.over(levels, measurable)
+    shares = query_shares(schema, request.strategy, level_shares, levels)
+    _check_identifiable(schema, counts.method, levels, measurable, shares)
+    labels = {f"{level}\0{query}": share for (level, query), share in shares.items()}
+    noise = noise_for_shares(counts.budget, labels, protection)
+    measured = [
+        PlannedQuery(level, query, share, noise[f"{level}\0{query}"])
+        for (level, query), share in shares.items()
+    ]
+    return Plan(
+        release=counts.release,
+        kind="counts",
+        dataset=counts.dataset,
+        levels=levels,
+        sizes=hierarchy.sizes,
+        areas=hierarchy.areas,
+        schema=schema,
+        protection=protection,
+        budget=counts.budget,
+        queries=(*(PlannedQuery(name, TOTAL, Fraction(0), None) for name in exact), *measured),
+        unprotected_totals=exact,
+        method=counts.method,
+        confidence=counts.confidence,
+        hierarchy_digest=hierarchy_digest,
+        expected_errors=None,
+        histogram=HistogramPlan(
+            tables=_tables(schema, request.tables, levels),
+            microdata=request.microdata,
+            ordered=request.ordered,
+            structural_zeros=request.structural_zeros,
+            edit_rules=request.edit_rules,
+        ),
+    )
+
+
+# -- strategy -------------------------------------------------------------------------------------
+
+
+def query_shares(
+    schema: Schema,
+    strategy: Mapping[str, Shares] | None,
+    level_shares: Mapping[str, Fraction],
+    levels: Sequence[str],
+) -> dict[tuple[str, str], Fraction]:
+    """The share of each query on each measured level; together they sum to exactly one."""
+    strategy = strategy or {DEFAULT: Shares({DETAILED: Fraction(1)})}
+    _check_levels("strategy", strategy, levels)
+    shares: dict[tuple[str, str], Fraction] = {}
+    for level, level_share in level_shares.items():
+        wish = strategy.get(level, strategy.get(DEFAULT))
+        if wish is None:
+            raise SpecError(
+                f"strategy: level {level!r} has a share of the budget and no queries. Name them, "
+                "or give default: {..} for all levels that are not named."
+            )
+        for query, share in _within_level(schema, level, wish).items():
+            shares[level, query] = level_share * share
+    if unused := [name for name in strategy if name != DEFAULT and name not in level_shares]:
+        raise SpecError(
+            f"strategy: level {unused[0]!r} has queries and no share in privacy.shares."
+        )
+    return shares
+
+
+def _within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction]:
+    """Query names, as the model writes them, with shares that sum to one."""
+    if wish.values is None:
+        raise SpecError(f"strategy.{level}: name queries with shares, such as {{detailed: 1}}.")
+    named: dict[str, Fraction] = {}
+    parsed: list[Query] = []
+    for name, value in wish.values.items():
+        query = parse_query(schema, name)
+        for other in parsed:
+            if is_finer(query, other) and is_finer(other, query):
+                raise SpecError(
+                    f"strategy.{level}: {name!r} and {other.name!r} ask for the same cells. "
+                    "Give one of them both shares."
+                )
+        if value <= 0:
+            raise SpecError(
+                f"strategy.{level}: the share of {name!r} must be positive; leave a query out to "
+                "measure nothing there."
+            )
+        parsed.append(query)
+        named[query.name] = value
+    total = sum(named.values())
+    if not wish.are_weights and total != 1:
+        raise SpecError(
+            f"strategy.{level}: shares sum to {total}, not to 1. Give fractions that sum to one, "
+            "or write {weights: {..}} to have them scaled."
+        )
+    return {name: value / total for name, value in named.items()}
+
+
+def _check_identifiable(
+    schema: Schema,
+    method: str,
+    levels: Sequence[str],
+    measurable: Sequence[str],
+    shares: Mapping[tuple[str, str], Fraction],
+) -> None:
+    """Every cell of every area must be determined by what is measured."""
+    measured = {level for level, _ in shares}
+    if levels[-1] not in measured:
+        raise SpecError(
+            f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
+            "tells its areas apart. Give it a share, or end the hierarchy above it."
+        )
+    if method == "gls":
+        raise SpecError("estimate.method gls is not made for schema; use gls_topdown or topdown.")
+    finest = [query for level, query in shares if level == levels[-1]]
+    if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
+        raise SpecError(
+            f"strategy: on the last level, {levels[-1]!r}, nothing tells all cells apart. Give "
+            "the query detailed a share there."
+        )
+    if method == "topdown" and (missing := [name for name in measurable if name not in measured]):
+        raise SpecError(
+            f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
+            "has no share. Give it one, or use gls_topdown."
+        )
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def _tables(
+    schema: Schema, wish: Mapping[str, Sequence[str]] | None, levels: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """Pairs (level, query) to publish, root first; without a wish, the total of every level."""
+    wish = wish if wish is not None else {DEFAULT: [TOTAL]}
+    _check_levels("output.tables", wish, levels)
+    tables: dict[tuple[str, str], None] = {}
+    for level in levels:
+        for name in wish.get(level, wish.get(DEFAULT, ())):
+            pair = level, parse_query(schema, name).name
+            if pair in tables:
+                raise SpecError(f"output.tables.{level} lists {name!r} twice.")
+            tables[pair] = None
+    return tuple(tables)
+
+
+def _check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -> None:
+    if DEFAULT in levels:
+        raise SpecError("A level cannot be called default. Rename it.")
+    for name in given:
+        if name != DEFAULT and name not in levels:
+            raise SpecError(f"{key} names level {name!r}; the hierarchy has {', '.join(levels)}.")
+
+
+def _check_memory(schema: Schema, hierarchy: Hierarchy, memory: int | None) -> None:
+    """The largest family is held in memory, cell by cell."""
+    most = max((int(np.diff(start).max()) for start in hierarchy.child_start), default=1)
+    needed = most * schema.n_cells * BYTES_PER_CELL
+    if memory is not None and needed > memory:
+        raise SpecError(
+            f"schema: {schema.n_cells:,} cells for each of {most:,} children of one area take "
+            f"about {needed / 1e9:,.1f} GB, and this machine has {memory / 1e9:,.1f} GB. Take out "
+            "or coarsen an attribute, or put a level between that area and its children."
+        )

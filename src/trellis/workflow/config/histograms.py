@@ -1,0 +1,242 @@
+"""Keys of a release of histograms: attributes, recodes, strategy and rules."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    InstanceOf,
+    PlainSerializer,
+    model_validator,
+)
+
+from trellis.errors import SpecError, StructureError
+from trellis.model.schema import Recode, Schema
+from trellis.planning.budget import Shares
+from trellis.workflow.config.values import Name, PathText, SharesField
+
+MOST_CATEGORIES = 100_000
+
+_FORMS = "write a list of categories, {ordered: [..]} or {range: [first, last]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """The categories of one attribute, and whether their order means something."""
+
+    categories: tuple[str, ...]
+    ordered: bool = False
+
+
+def to_attribute(value: Any) -> Attribute:
+    """An attribute from a list, `{ordered: list}` or `{range: [first, last]}`."""
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, list | tuple):
+        return Attribute(_categories(value))
+    if isinstance(value, dict) and list(value) == ["ordered"]:
+        return Attribute(_categories(value["ordered"]), ordered=True)
+    if isinstance(value, dict) and list(value) == ["range"]:
+        return Attribute(_whole_numbers(value["range"]), ordered=True)
+    raise ValueError(_FORMS)
+
+
+def _categories(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not values:
+        raise ValueError(_FORMS)
+    if any(isinstance(v, bool) or not isinstance(v, str | int) for v in values):
+        raise ValueError("categories are text or whole numbers; quote yes, no, on, off and dates")
+    names = tuple(str(v).strip() for v in values)
+    if not all(0 < len(name) <= 80 and name.isprintable() for name in names):
+        raise ValueError("a category is 1 to 80 printable characters")
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"category {twice!r} is listed twice")
+    return names
+
+
+def _whole_numbers(ends: Any) -> tuple[str, ...]:
+    is_pair = isinstance(ends, list | tuple) and len(ends) == 2
+    if not is_pair or any(isinstance(e, bool) or not isinstance(e, int) for e in ends):
+        raise ValueError("range takes two whole numbers: [first, last]")
+    first, last = ends
+    if not 0 <= last - first < MOST_CATEGORIES:
+        raise ValueError(f"range [{first}, {last}] must grow, to {MOST_CATEGORIES} at most")
+    return tuple(map(str, range(first, last + 1)))
+
+
+def _write_attribute(attribute: Attribute) -> Any:
+    categories = list(attribute.categories)
+    return {"ordered": categories} if attribute.ordered else categories
+
+
+AttributeField = Annotated[
+    InstanceOf[Attribute], BeforeValidator(to_attribute), PlainSerializer(_write_attribute)
+]
+"""Categories of an attribute, as written in a spec."""
+
+
+def to_rules(value: Any) -> Any:
+    """Rules from a list of texts; `rule: impossible` is short for the rule."""
+    if isinstance(value, dict):
+        value = [{rule: verdict} for rule, verdict in value.items()]
+    if not isinstance(value, list | tuple):
+        raise ValueError("list rules such as age < 18 and hhgq = nursing: impossible")
+    return tuple(_rule(item) for item in value)
+
+
+def _rule(item: Any) -> str:
+    if isinstance(item, dict) and len(item) == 1 and list(item.values()) == ["impossible"]:
+        item = next(iter(item))
+    if not isinstance(item, str) or not 0 < len(item.strip()) <= 1000:
+        raise ValueError("a rule is a text such as age < 18 and hhgq = nursing: impossible")
+    return item.strip().removesuffix(": impossible").rstrip()
+
+
+def _edit_rule(text: str) -> str:
+    if len(text) > 1000 or len(text.split(" requires ")) != 2:
+        raise ValueError("an edit rule is a text such as age < 18 requires age >= 18")
+    return text.strip()
+
+
+EditRule = Annotated[str, AfterValidator(_edit_rule)]
+Rules = Annotated[tuple[str, ...], BeforeValidator(to_rules)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def to_groups(groups: Any) -> Any:
+    """Groups of categories, each a list or `{range: [first, last]}`."""
+    if not isinstance(groups, dict):
+        raise ValueError("name groups with their categories, such as {minor: [0, 1], adult: [2]}")
+    return {str(name): to_attribute(values).categories for name, values in groups.items()}
+
+
+class RecodeSpec(_Model):
+    """A coarser version of one attribute."""
+
+    of: str
+    groups: Annotated[dict[Name, tuple[str, ...]], BeforeValidator(to_groups)]
+
+
+class ConstraintSpec(_Model):
+    """Bounds on the answers to one query, from a public table."""
+
+    name: Name
+    source: PathText | None = None
+    level: str | None = None
+    area: str
+    query: str = "total"
+    equal: str | None = None
+    at_most: str | None = None
+    at_least: str | None = None
+    facilities: str | None = None
+    open_to_all: tuple[str, ...] = ()
+    group: str | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> Self:
+        given = [self.equal, self.at_most, self.at_least, self.facilities]
+        if sum(column is not None for column in given) != 1:
+            raise ValueError(
+                "name the column of the bound in exactly one of equal, at_most, at_least, "
+                "facilities"
+            )
+        if self.open_to_all and self.facilities is None:
+            raise ValueError("open_to_all goes with facilities")
+        if self.group is not None and self.facilities is not None:
+            raise ValueError("group does not go with facilities")
+        return self
+
+
+with warnings.catch_warnings():
+    # pydantic has a method of that name, which nobody needs; the key is the clear one.
+    warnings.filterwarnings("ignore", 'Field name "schema"')
+
+    class HistogramKeys(_Model):
+        """Keys of a spec that make a release of counts one of histograms."""
+
+        schema: dict[Name, AttributeField] | None = None  # type: ignore[assignment]
+        recodes: dict[Name, RecodeSpec] | None = None
+        strategy: dict[Name, SharesField] | None = None
+        constraints: tuple[ConstraintSpec, ...] | None = None
+        structural_zeros: Rules | None = None
+        edit_rules: tuple[EditRule, ...] | None = None
+
+        @property
+        def declared_attributes(self) -> Mapping[str, Attribute] | None:
+            """The declared attributes, or None if this is no histogram."""
+            declared: Any = self.schema
+            return declared
+
+        def cell_schema(self) -> Schema:
+            """The declared cells with their recodes."""
+            assert self.declared_attributes is not None
+            return Schema(
+                {
+                    name: attribute.categories
+                    for name, attribute in self.declared_attributes.items()
+                },
+                {n: Recode(r.of, r.groups) for n, r in (self.recodes or {}).items()},
+            )
+
+
+def check_histogram(spec: Any) -> None:
+    """Keys that go with `schema`, and a schema that can be built."""
+    if spec.kind != "counts":
+        return
+    if spec.declared_attributes is None:
+        for key in ("recodes", "strategy", "constraints", "structural_zeros", "edit_rules"):
+            if getattr(spec, key):
+                raise SpecError(f"{key} goes with schema: declare the attributes.")
+        for key, value in (
+            ("output.tables", spec.output.tables),
+            ("output.microdata", spec.output.microdata),
+            ("data.attributes", spec.data.attributes),
+        ):
+            if value:
+                raise SpecError(f"{key} goes with schema: declare the attributes.")
+        return
+    if spec.accuracy or not isinstance(spec.privacy.shares, Shares):
+        raise SpecError("Shares are stated for schema: accuracy and optimal shares are for counts.")
+    if spec.areas or spec.spine:
+        raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
+    try:
+        schema = spec.cell_schema()
+    except StructureError as error:
+        raise SpecError(f"schema: {error}") from None
+    if spec.data.cells is not None:
+        if spec.data.attributes is not None:
+            raise SpecError("data: use attributes (a long table) or cells (a wide one), not both.")
+        wide_cells(schema, spec.data.cells)
+    for name in spec.data.attributes or {}:
+        if name not in schema.names:
+            raise SpecError(
+                f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
+            )
+
+
+def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:
+    """The position of each cell of a wide table, and its name in the spec."""
+    position = {cell: index for index, cell in enumerate(schema.cells())}
+    named: dict[int, str] = {}
+    for name in cells:
+        cell = tuple(part.strip() for part in name.split(","))
+        if cell not in position:
+            raise SpecError(
+                f"data.cells: {name!r} is no cell; write one category of each attribute, with "
+                f"commas between, such as {', '.join(schema.cells()[0])!r}."
+            )
+        if position[cell] in named:
+            raise SpecError(f"data.cells lists {', '.join(cell)!r} twice.")
+        named[position[cell]] = name
+    return named

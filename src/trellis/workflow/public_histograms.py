@@ -1,0 +1,72 @@
+"""The public half of a release of histograms: estimates and tables from the run folder alone."""
+
+from __future__ import annotations
+
+from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.model.constraints import Constraints
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.histogram_estimates import HistogramEstimates, Margin
+from trellis.model.plan import Plan
+from trellis.release.edit_rules import audit_edit_rules
+from trellis.release.histogram_guide import histogram_guide
+from trellis.release.histogram_tables import write_histogram_tables
+from trellis.release.microdata import write_microdata
+from trellis.storage.atomic import new_folder, remove_partials, write_json
+from trellis.storage.constraints import read_constraints
+from trellis.storage.histogram_estimates import read_histogram_estimates, write_histogram_estimates
+from trellis.storage.histograms import MeasuredHistograms
+from trellis.workflow.run_folder import RunFolder
+
+
+def estimate_into(
+    folder: RunFolder, plan: Plan, hierarchy: Hierarchy, tie_seed: int
+) -> HistogramEstimates:
+    """Estimates from the measurements, kept in the run folder."""
+    evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
+    constraints = read_constraints(folder.path, plan, hierarchy)
+    estimates = _estimate(evidence, constraints, tie_seed)
+    remove_partials(folder.estimates)
+    with new_folder(folder.estimates) as partial:
+        write_histogram_estimates(partial, estimates)
+    return estimates
+
+
+def _estimate(
+    evidence: MeasuredHistograms, constraints: Constraints, tie_seed: int
+) -> HistogramEstimates:
+    plan = evidence.plan
+    assert plan.histogram is not None
+    if plan.method == "topdown":
+        found = estimate_topdown(evidence, tie_seed, constraints=constraints)
+    else:
+        tables = plan.histogram.tables
+        found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
+    margins = {
+        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
+        for table, marginal in found.marginals.items()
+    }
+    return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
+
+
+def kept_constraints(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> Constraints | None:
+    """The constraints with which a run began; None for other releases."""
+    return None if plan.histogram is None else read_constraints(folder.path, plan, hierarchy)
+
+
+def kept_estimates(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
+    return read_histogram_estimates(folder.estimates, plan, hierarchy)
+
+
+def write_histogram_release(
+    folder: RunFolder, plan: Plan, estimates: HistogramEstimates, csv: bool | None
+) -> None:
+    assert plan.histogram is not None
+    remove_partials(folder.release)
+    with new_folder(folder.release) as partial:
+        write_histogram_tables(partial, plan, estimates, csv)
+        if plan.histogram.microdata:
+            write_microdata(partial / "microdata.parquet", estimates)
+        audit = audit_edit_rules(plan, estimates)
+        if audit:
+            write_json(partial / "edit_rules.json", audit)
+        (partial / "README.md").write_text(histogram_guide(plan, audit), encoding="utf-8")

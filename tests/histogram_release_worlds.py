@@ -1,0 +1,108 @@
+"""Small worlds of histograms that several tests share."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trellis.model import Hierarchy, Plan, Schema
+from trellis.model.schema import Recode
+from trellis.planning.budget import Shares
+from trellis.planning.counts import CountsRequest
+from trellis.planning.histograms import HistogramRequest, plan_histograms
+from trellis.privacy.budget import Budget
+from trellis.privacy.neighbours import Neighbours
+from worlds import changed
+
+TREE = Hierarchy.from_paths(
+    [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1"), ("r", "c")], ["nation", "state", "town"]
+)
+"""A family of two, one of one, and an area that ends early."""
+
+SCHEMA = Schema(
+    {"age": ["0", "1", "2", "3"], "sex": ["f", "m"]},
+    {"adult": Recode("age", {"no": ["0"], "yes": ["1", "2", "3"]})},
+)
+STRATEGY = {
+    "default": {"total": "1/4", "adult * sex": "1/4", "detailed": "1/2"},
+    "town": {"sex": "1/3", "detailed": "2/3"},
+}
+
+
+def shares(strategy: dict[str, dict[str, str]]) -> dict[str, Shares]:
+    return {
+        level: Shares({query: Fraction(share) for query, share in queries.items()})
+        for level, queries in strategy.items()
+    }
+
+
+def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **changes: Any) -> Plan:
+    """The plan of a request for rho = 1 in uniform shares, except for `changes`."""
+    counts = {
+        "release": "tiny",
+        "dataset": "tiny",
+        "unit": "person",
+        "neighbours": Neighbours.REPLACE,
+        "max_contribution": 1,
+        "budget": Budget(rho=Fraction(1)),
+        "shares": Shares(),
+        "unprotected_totals": (),
+        "method": "gls_topdown",
+        "confidence": Fraction(9, 10),
+    }
+    histogram = {
+        "schema": schema,
+        "ordered": ("age",),
+        "strategy": shares(STRATEGY),
+        "tables": None,
+        "microdata": False,
+        "structural_zeros": (),
+        "edit_rules": (),
+    }
+    request = CountsRequest(**{k: changes.get(k, v) for k, v in counts.items()})
+    wish = {k: changes.get(k, v) for k, v in histogram.items()}
+    memory = changes.get("memory")
+    return plan_histograms(HistogramRequest(counts=request, **wish), hierarchy, "digest", memory)
+
+
+# -- specs on disk --------------------------------------------------------------------------------
+
+SPEC: dict[str, Any] = {
+    "release": "towns",
+    "kind": "counts",
+    "dataset": "towns",
+    "data": {"source": "people.csv", "area": "town", "count": "people"},
+    "hierarchy": {"source": "areas.csv", "columns": ["nation", "state", "town"]},
+    "schema": {"age": {"range": [0, 3]}, "sex": ["f", "m"]},
+    "recodes": {"adult": {"of": "age", "groups": {"no": [0], "yes": [1, 2, 3]}}},
+    "strategy": STRATEGY,
+    "privacy": {
+        "unit": "person",
+        "neighbours": "replace",
+        "max_contribution": 1,
+        "mechanism": "discrete_gaussian",
+        "budget": {"rho": 1},
+    },
+    "output": {"tables": {"default": ["total", "adult * sex"]}, "microdata": True},
+}
+AREAS = "nation,state,town\nr,a,a1\nr,a,a2\nr,b,b1\nr,c,\n"
+PEOPLE = (
+    "town,age,sex,people\na1,0,m,10\na1,3,f,13\na2,2,f,0\nb1,3,m,25\nc,3,m,5\na1,0,m,1\na1,1,f,4\n"
+)
+FACILITIES = "town,age,homes\na1,0,2\na1,3,1\nb1,3,3\nc,3,1\n"
+
+
+def write_histogram_world(
+    folder: Path, people: str = PEOPLE, facilities: str = FACILITIES, **changes: Any
+) -> Path:
+    """A spec with its CSV files; returns the path of the spec."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "areas.csv").write_text(AREAS, encoding="utf-8")
+    (folder / "people.csv").write_text(people, encoding="utf-8")
+    (folder / "facilities.csv").write_text(facilities, encoding="utf-8")
+    spec = folder / "spec.yaml"
+    spec.write_text(yaml.safe_dump(changed(SPEC, **changes), sort_keys=False), encoding="utf-8")
+    return spec

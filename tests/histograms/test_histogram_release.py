@@ -1,0 +1,344 @@
+"""Whole releases of histograms: what is published holds, and a broken promise is found."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import trellis
+from histogram_release_worlds import write_histogram_world
+from trellis.cli.app import app
+from trellis.errors import RunFolderError
+from trellis.verify import verify_run
+from trellis.workflow.progress import Silent
+from trellis.workflow.public_half import reestimate
+from trellis.workflow.run_folder import RunFolder
+
+FACILITIES = {
+    "name": "homes", "source": "facilities.csv", "area": "town", "query": "age",
+    "facilities": "homes", "open_to_all": ["1", "2"],
+}  # fmt: skip
+RULES = {
+    "structural_zeros": ["age = 0 and sex = f"],
+    "edit_rules": ["age < 1 requires age >= 1"],
+    "constraints": [FACILITIES],
+    "unprotected": {"totals": ["state"]},
+}
+TABLES = {"default": ["total", "adult * sex", "detailed"], "town": ["sex"]}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("towns")
+    spec = write_histogram_world(folder, output__tables=TABLES, output__csv=True, **RULES)
+    return trellis.run(trellis.Spec.load(spec)).path
+
+
+@pytest.fixture
+def run_copy(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def problems(path):
+    return {finding.check: finding.problems for finding in verify_run(path) if finding.problems}
+
+
+def test_a_finished_release_keeps_its_promises(finished):
+    assert problems(finished) == {}
+    assert len(verify_run(finished)) == 15
+
+
+def test_tables_add_up_to_coarser_ones(finished):
+    release = trellis.Release(finished)
+    detailed = release.table("state", "detailed")
+    assert detailed.column_names == [
+        "geocode", "level", "age", "sex", "count", "std_error", "lower", "upper",
+    ]  # fmt: skip
+    coarse = release.table("state", "adult*sex").to_pylist()
+    for row in coarse:
+        parts = [
+            d["count"]
+            for d in detailed.to_pylist()
+            if (d["geocode"], d["sex"], d["age"] != "0")
+            == (row["geocode"], row["sex"], row["adult"] == "yes")
+        ]
+        assert sum(parts) == row["count"]
+    totals = {r["geocode"]: r["count"] for r in release.table("state", "total").to_pylist()}
+    assert totals == {"a": 28, "b": 25, "c": 5}  # exact
+
+
+def test_margins_come_with_gls_and_not_with_topdown(finished, tmp_path):
+    rows = trellis.Release(finished).table("town").to_pylist()  # the only one of its level
+    assert all(row["lower"] <= row["count"] <= row["upper"] for row in rows)
+    assert all(row["std_error"] > 0 for row in rows)
+    other = reestimate(RunFolder(finished), "topdown", tmp_path / "topdown", Silent())
+    assert other.table("town", "sex")["std_error"].null_count == len(rows)
+    assert problems(other.path) == {}
+
+
+def test_microdata_count_to_the_tables(finished):
+    release = trellis.Release(finished)
+    people = release.microdata().to_pylist()
+    assert list(people[0]) == ["nation", "state", "town", "age", "sex"]
+    men = {}
+    for person in people:
+        if person["sex"] == "m" and person["town"] is not None:
+            men[person["town"]] = men.get(person["town"], 0) + 1
+    table = release.table("town", "sex").to_pylist()
+    assert men == {r["geocode"]: r["count"] for r in table if r["sex"] == "m" and r["count"]}
+    # An area that ends early has records without a town.
+    assert sum(person["town"] is None for person in people) == 5
+
+
+def test_what_is_not_there_is_said(finished):
+    release = trellis.Release(finished)
+    with pytest.raises(RunFolderError, match="has tables of total, adult"):
+        release.table("state", "age")
+    with pytest.raises(RunFolderError, match="has tables of total"):
+        release.table("state")
+    with pytest.raises(RunFolderError, match="were measured: sex, detailed"):
+        release.measurement("town", "total")
+    assert release.measurement("state", "adult*sex").num_rows == 12
+    assert release.measurement("state", "total")["variance"].to_pylist() == [0.0] * 3
+
+
+def test_the_run_resumes_after_every_stage(finished, run_copy):
+    spec = finished.parents[1] / "spec.yaml"
+    before = pq.read_table(run_copy / "release" / "town" / "sex.parquet")
+    for gone in ("manifest.json", "release", "report", "estimates"):
+        path = run_copy / gone
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (run_copy / "manifest.json").unlink(missing_ok=True)
+        trellis.run(trellis.Spec.load(spec), run_copy)
+        assert problems(run_copy) == {}
+    assert pq.read_table(run_copy / "release" / "town" / "sex.parquet").equals(before)
+
+
+# -- broken promises ------------------------------------------------------------------------------
+
+
+def rewrite(path, **columns):
+    table = pq.ParquetFile(path).read()
+    for name, change in columns.items():
+        values = table[name].to_pylist()
+        index = table.column_names.index(name)
+        new = pa.array(change(values), table.schema.field(name).type)
+        table = table.set_column(index, name, new)
+    pq.write_table(table, path)
+
+
+def bumped(values, by=1):
+    return [values[0] + by, *values[1:]]
+
+
+def moved(values):
+    return values[1:] + values[:1]
+
+
+DAMAGE = {
+    "table count": ("release/state/total.parquet", {"count": bumped}, "histogram_counts"),
+    "table cells": ("release/town/sex.parquet", {"sex": moved}, "histogram_columns"),
+    "table areas": ("release/town/sex.parquet", {"geocode": moved}, "histogram_columns"),
+    "interval": ("release/town/sex.parquet", {"upper": lambda v: [-1, *v[1:]]},
+                 "histogram_margins"),
+    "std_error": ("release/town/sex.parquet", {"std_error": lambda v: [-1.0, *v[1:]]},
+                  "histogram_margins"),
+    "estimate": ("estimates/level=town.parquet", {"count": bumped}, "histogram_counts"),
+    "estimate zero": ("estimates/level=town.parquet", {"count": lambda v: [0, *v[1:]]},
+                      "histogram_counts"),
+    "exact total": ("measurements/level=state/query=total,exact/part-0.parquet",
+                    {"value": bumped}, "exact_totals"),
+    "measured cells": ("measurements/level=town/query=sex/part-0.parquet", {"sex": moved},
+                       "measured_histograms"),
+    "measured areas": ("measurements/level=town/query=sex/part-0.parquet", {"geocode": moved},
+                       "measured_histograms"),
+    "variance": ("measurements/level=town/query=sex/part-0.parquet",
+                 {"variance": lambda v: [0.5 * x for x in v]}, "measured_histograms"),
+    "bound": ("constraints.parquet", {"bound": lambda v: [x + 10**6 for x in v]}, "constraints"),
+    "microdata": ("release/microdata.parquet", {"sex": lambda v: ["f"] * len(v)}, "microdata"),
+    "microdata areas": ("release/microdata.parquet", {"town": moved}, "microdata"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_found(run_copy, case):
+    name, change, check = DAMAGE[case]
+    rewrite(run_copy / name, **change)
+    found = problems(run_copy)
+    assert check in found
+    assert "hashes" in found
+
+
+def test_missing_files_are_found(run_copy):
+    for name in ("release/microdata.parquet", "release/edit_rules.json", "constraints.parquet",
+                 "measurements/level=town/query=sex/part-0.parquet"):  # fmt: skip
+        (run_copy / name).unlink()
+    found = problems(run_copy)
+    assert {"microdata", "edit_rules", "constraints", "measured_histograms"} <= set(found)
+
+
+def test_a_wrong_audit_is_found(run_copy):
+    path = run_copy / "release" / "edit_rules.json"
+    lines = json.loads(path.read_text())
+    lines[-1]["broken_in"] += 1
+    path.write_text(json.dumps(lines))
+    assert "edit_rules" in problems(run_copy)
+
+
+def test_a_person_in_an_impossible_cell_is_found(run_copy):
+    plan = json.loads((run_copy / "plan.json").read_text())
+    plan["histogram"]["structural_zeros"] = ["sex = m"]
+    (run_copy / "plan.json").write_text(json.dumps(plan))
+    found = problems(run_copy)["structural_zeros"]
+    assert any("counts someone" in problem for problem in found)
+    assert any("differ" in problem for problem in found)
+
+
+def test_csv_that_differs_is_found(run_copy):
+    path = run_copy / "release" / "town" / "sex.csv"
+    text = path.read_text()
+    path.write_text(text.replace('\n"a1"', '\n"a9"', 1))
+    assert "csv" in problems(run_copy)
+
+
+# -- odd worlds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"privacy__budget": {"epsilon": 1}, "privacy__mechanism": "discrete_laplace"},
+        {"privacy__neighbours": "add_remove"},
+        {"privacy__budget": {"epsilon": 2, "delta": "1e-9"}},
+        {"privacy__max_contribution": 2},
+        {"schema": {"sex": ["f", "m"]}, "recodes": None, "strategy": None,
+         "output": {"tables": {"default": ["sex"]}}},
+        {"schema": {"sex": ["f", "m"]}, "recodes": None, "strategy": None, "output": {}},
+        {"privacy__shares": {"state": "1/3", "town": "2/3"}},
+        {"output__tables": {"town": []}},
+        {"unprotected": {"totals": ["town"]}},
+        {"estimate": {"method": "topdown"}, "constraints": [FACILITIES]},
+    ],
+    ids=lambda c: " ".join(c),
+)  # fmt: skip
+def test_odd_worlds_are_released(tmp_path, changes):
+    spec = write_histogram_world(tmp_path, **changes)
+    release = trellis.run(trellis.Spec.load(spec))
+    assert problems(release.path) == {}
+
+
+def test_nobody_at_all(tmp_path):
+    spec = write_histogram_world(tmp_path, people="town,age,sex,people\na1,0,m,0\n")
+    release = trellis.run(trellis.Spec.load(spec))
+    assert problems(release.path) == {}
+    assert release.table("nation", "total")["count"].to_pylist() == [0]
+    assert release.microdata().num_rows == 0
+
+
+def test_a_wide_table_and_frames(tmp_path):
+    wide = pa.table({"town": ["a1", "a2", "b1", "c"], "women": [5, 6, 7, 8], "all": [9, 9, 9, 9]})
+    spec = yaml.safe_load(write_histogram_world(tmp_path).read_text())
+    spec["schema"] = {"sex": ["f", "m"]}
+    spec["data"] = {"area": "town", "cells": {"f": "women", "m": "all - women"}}
+    for key in ("recodes", "strategy", "output"):
+        del spec[key]
+    parsed = trellis.Spec.parse(spec, tmp_path)
+    release = trellis.run(parsed, tmp_path / "run", data=wide)
+    assert problems(release.path) == {}
+    assert release.table("nation", "total")["count"].to_pylist() == [36]
+
+
+# -- commands -------------------------------------------------------------------------------------
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_plan_shows_queries_and_rules(tmp_path):
+    spec = write_histogram_world(tmp_path, **RULES)
+    shown = invoke("plan", spec)
+    assert shown.exit_code == 0
+    for words in ("adult * sex", "1/12", "Impossible: age = 0 and sex = f", "Audited: age < 1",
+                  "Tables: nation: total", "spends a share on totals"):  # fmt: skip
+        assert words in shown.stdout
+    assert json.loads(invoke("plan", spec, "--json").stdout)["histogram"]["microdata"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": None}, "goes with schema"),
+        ({"schema": {"age": ["0", "0"]}}, "twice"),
+        ({"schema": {"age": {"range": [3, 1]}}}, "must grow"),
+        ({"schema": {"age": [True]}}, "quote"),
+        ({"recodes": {"adult": {"of": "age", "groups": {"no": [0]}}}}, "leaves out"),
+        ({"recodes": {"adult": {"of": "age", "groups": {"no": [0, 1], "yes": [1, 2, 3]}}}},
+         "two groups"),
+        ({"recodes": {"adult": {"of": "height", "groups": {"no": [0]}}}}, "unknown attribute"),
+        ({"strategy": {"default": {"height": 1}}}, "'height'"),
+        ({"strategy": {"default": {"detailed": "2/3", "total": "2/3"}}}, "sum to 4/3"),
+        ({"structural_zeros": ["age < 1 or"]}, "expected"),
+        ({"structural_zeros": [{"age < 1": "rare"}]}, "impossible"),
+        ({"edit_rules": ["age < 1"]}, "requires"),
+        ({"data__attributes": {"height": "h"}}, "names 'height'"),
+        ({"data__cells": {"f": "women"}, "data__count": None}, "is no cell"),
+        ({"output__tables": {"state": ["height"]}}, "'height'"),
+        ({"constraints": [{"name": "x", "area": "town"}]}, "exactly one of"),
+        ({"constraints": [{**FACILITIES, "source": "people.csv"}]}, "confidential file"),
+        ({"constraints": [{**FACILITIES, "level": "village"}]}, "names level 'village'"),
+        ({"constraints": [{**FACILITIES, "source": None}]}, "name the public file"),
+        ({"constraints": [{**FACILITIES, "query": "height"}]}, "'height'"),
+        ({"constraints": [FACILITIES, {**FACILITIES, "open_to_all": []}]}, "same name"),
+    ],
+)  # fmt: skip
+def test_bad_specs_are_refused_in_one_line_and_nothing_is_spent(tmp_path, changes, message):
+    spec = write_histogram_world(tmp_path, **changes)
+    done = invoke("run", spec)
+    assert done.exit_code == 2, done.output
+    assert message in done.stderr
+    assert done.stderr.strip().count("\n") <= 1  # the stage, and the error
+    assert not (tmp_path / "runs").exists()
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_bounds_that_clash_are_refused_by_name(tmp_path):
+    bounds = "town,sex,n\na1,f,3\na2,f,4\n"
+    (tmp_path / "least.csv").write_text(bounds)
+    (tmp_path / "most.csv").write_text("state,sex,n\na,f,6\n")
+    constraints = [
+        {"name": "least", "source": "least.csv", "area": "town", "query": "sex", "at_least": "n"},
+        {"name": "most", "source": "most.csv", "area": "state", "level": "state", "query": "sex",
+         "at_most": "n"},
+    ]  # fmt: skip
+    spec = write_histogram_world(tmp_path, constraints=constraints)
+    done = invoke("check", spec)
+    assert done.exit_code == 2
+    assert "These 3 clash" in done.stderr
+    assert "most (f in 'a' <= 6)" in done.stderr
+
+
+def test_demo_and_its_example_agree(tmp_path):
+    from pathlib import Path
+
+    from trellis.workflow.histogram_demo import spec_text
+
+    example = Path(__file__).parents[2] / "examples" / "redistricting" / "spec.yaml"
+    assert example.read_text(encoding="utf-8") == spec_text()
+
+
+def test_group_totals_are_kept(tmp_path):
+    (tmp_path / "parts.csv").write_text("town,part,n\na1,coast,20\na2,coast,20\n")
+    least = {"name": "coast", "source": "parts.csv", "area": "town", "at_least": "n",
+             "group": "part"}  # fmt: skip
+    spec = write_histogram_world(tmp_path, constraints=[least], privacy__budget={"rho": "1/100"})
+    release = trellis.run(trellis.Spec.load(spec))
+    assert problems(release.path) == {}
+    towns = {r["geocode"]: r["count"] for r in release.table("town", "total").to_pylist()}
+    assert towns["a1"] + towns["a2"] >= 20
+    assert np.all(np.array(list(towns.values())) >= 0)
