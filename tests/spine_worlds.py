@@ -43,7 +43,7 @@ def blocks(n_blocks: int = 160, seed: int = 7) -> pa.Table:
     codes = block_codes(rng, n_blocks)
     run = np.cumsum(rng.random(n_blocks) < 0.06)
     place = [f"P{k:02d}" if k % 2 else None for k in run.tolist()]
-    zone = [f"Z{k:02d}" for k in np.cumsum(rng.random(n_blocks) < 0.02).tolist()]
+    zone = [f"Z{k:02d}" for k in np.cumsum(rng.random(n_blocks) < 0.05).tolist()]
     people = block_populations(rng, n_blocks)
     return pa.table(
         {"geoid": codes, "pop": people, "some": people // 3, "place": place, "zone": zone}

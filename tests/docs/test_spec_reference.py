@@ -82,7 +82,7 @@ def test_a_missing_key_would_be_noticed():
 
 
 def test_choices_are_listed():
-    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism"):
+    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism", "tree", "estimator"):
         line = next(line for line in SPEC_PAGE.splitlines() if line.startswith(f"| `{key}` |"))
         choices = KEYS[key].annotation.__args__
         for choice in getattr(choices[0], "__args__", choices):  # Literal, or Literal | None
@@ -122,7 +122,8 @@ def plan_of(*texts: str, folder: Path) -> None:
         (folder / "areas.hrc").write_text(HRC, encoding="utf-8")
         prepare(parsed)
         return
-    prepare(parsed, AREAS if parsed.hierarchy.parent_child is None else PARENTS)
+    areas = AREAS if parsed.hierarchy.parent_child is None else PARENTS
+    prepare(parsed, areas, destinations=AREAS if parsed.destinations is not None else None)
 
 
 @pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml"])

@@ -119,6 +119,30 @@ def test_households_readme(tmp_path):
     assert "All 15 promises hold." in session.printed
 
 
+def test_commuting_readme(tmp_path, monkeypatch):
+    """On made-up flows: the folder of data is not beside the copy."""
+    folder = tmp_path / "trellis" / "examples" / "commuting"
+    made_by_use = shutil.ignore_patterns("data", "runs", "*.sqlite")
+    shutil.copytree(REPOSITORY / "examples" / "commuting", folder, ignore=made_by_use)
+    monkeypatch.chdir(folder.parents[1])
+    session = Session(folder.parents[1])
+    for block in blocks_of("examples/commuting/README.md"):
+        session.run(block)
+    assert "All 11 promises hold." in session.printed
+
+
+def test_spines_readme(tmp_path):
+    """On made-up blocks: the folder of data is not beside the copy."""
+    folder = tmp_path / "trellis" / "examples" / "spines"
+    made_by_use = shutil.ignore_patterns("data", "runs", "*.sqlite")
+    shutil.copytree(REPOSITORY / "examples" / "spines", folder, ignore=made_by_use)
+    session = Session(folder.parents[1])
+    for block in blocks_of("examples/spines/README.md"):
+        session.run(block)
+    assert "All 15 promises hold." in session.printed
+    trellis.plan(trellis.Spec.load(folder / "new-mexico.yaml"))
+
+
 @pytest.fixture
 def own_data(tmp_path, monkeypatch):
     """What the README and the reference pages assume: records, a list of areas, a spec, a run."""
@@ -160,9 +184,7 @@ def test_page(page, own_data):
 KINDS = {"sh", "python", "yaml", "yaml refused", "json", "text", "text exact"}
 
 
-EXAMPLES = [
-    "examples/delaware/README.md", "examples/households/README.md", "examples/nation/README.md"
-]  # fmt: skip
+EXAMPLES = [f"examples/{name}/README.md" for name in ("delaware", "households", "nation", "spines")]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", *EXAMPLES])

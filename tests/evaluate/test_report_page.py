@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import trellis
@@ -209,6 +211,26 @@ def test_cells_can_be_chosen(tmp_path):
     together, men, women = (np.array(data[f"values-2-{i}"]["value"]) for i in range(3))
     assert (together == men + women).all()
     assert "below" not in data["values-2-0"]
+
+
+def test_a_level_may_have_several_tables_in_a_folder(plain, tmp_path):
+    """As releases of many attributes have them: one table for each query."""
+    run = replace(plain, path=Path(shutil.copytree(plain.path, tmp_path / "run")))
+    towns, folder = run.table("town"), run.path / "release" / "town"
+    folder.mkdir()
+    for ending in (".parquet", ".csv"):
+        (folder.parent / f"town{ending}").rename(folder / f"total{ending}")
+    both = towns.take([i for i in range(len(towns)) for _ in range(2)]).drop_columns("cell")
+    both = both.append_column("sex", pa.array(["f", "m"] * len(towns)))
+    both = both.append_column("age", pa.array(["0-17"] * 2 * len(towns)))
+    pq.write_table(both, folder / "x.parquet")
+    data = Checker(area_tree(run)).data
+    assert data["tree-data"]["measures"] == ["count", "sex f, age 0-17", "sex m, age 0-17"]
+    assert data["values-2-0"]["value"] == data["values-2-2"]["value"]
+    assert "values-1-1" not in data  # the level above has the total alone
+    page = report_page(run)
+    assert "../release/town/x.parquet" in page
+    assert "../release/town/total.csv" in page
 
 
 def test_statistics_of_group_sizes_come_first(tmp_path):

@@ -240,3 +240,14 @@ def test_a_real_area_below_a_pass_through_node_is_refused():
     lower = tuple(tree.passes_through[:3]) + marks([0, 0])
     with pytest.raises(StructureError, match="'level_3', or one below such a node"):
         replace(tree, passes_through=lower)
+
+
+def test_unordered_codes_of_digits_are_compared_as_text():
+    """01 and 1 are one number and two codes."""
+    tree = [np.array(["r"], CODE), np.array(["01", "2", "1"], CODE)]
+    marks = [np.zeros(n, dtype=bool) for n in (1, 3)]
+    made = Hierarchy(("a", "b"), tuple(tree), (np.array([0, 3]),), tuple(marks))
+    assert made.codes("b").tolist() == ["01", "2", "1"]
+    tree[1] = np.array(["2", "1", "2"], CODE)
+    with pytest.raises(StructureError, match="'2' occurs twice"):
+        Hierarchy(("a", "b"), tuple(tree), (np.array([0, 3]),), tuple(marks))

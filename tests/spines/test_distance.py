@@ -87,7 +87,7 @@ def test_unmeasured_siblings_are_refused():
 
 @pytest.mark.parametrize(
     ("labels", "words"),
-    [(["k"] * 5, "labels 5 leaves"), ([1] * 6, "text, or None"), ([""] * 6, "text, or None")],
+    [(["k"] * 5, "labels 5 leaves"), ([1.5] * 6, "text, or None"), ([""] * 6, "text, or None")],
 )
 def test_bad_labels(labels, words):
     with pytest.raises(StructureError, match=words):

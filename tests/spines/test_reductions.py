@@ -120,6 +120,15 @@ def test_branch_splits_every_node_below():
     assert distances(made.hierarchy, [PLACES[i] for i in made.leaf_order]) == {"A": 1, "B": 1}
 
 
+@pytest.mark.parametrize(
+    "inside", [{"10", "11", "12"}, {0, 1, 2}, np.arange(3)], ids=["codes", "positions", "array"]
+)
+def test_branch_takes_codes_and_positions_too(inside):
+    made = branch(COUNTY, "tract", inside)
+    marked = branch(COUNTY, "tract", [label == "A" for label in PLACES])
+    assert made.hierarchy.codes("tract").tolist() == marked.hierarchy.codes("tract").tolist()
+
+
 def test_branch_at_the_top_level_puts_all_inside_parts_together():
     nation = Hierarchy.from_paths(
         [("n", "s", "a", "a1"), ("n", "s", "a", "a2"), ("n", "s", "b", "b1"), ("n", "s", "b", "b2")]
@@ -139,6 +148,9 @@ def test_branch_at_the_top_level_puts_all_inside_parts_together():
         (1, [True] * 9, "one truth value"),
         (1, [1] * 10, "one truth value"),
         ("parish", [True] * 10, "No level"),
+        (1, {"11", "99"}, "'99' is no leaf"),
+        (1, {3, 10}, "one truth value"),
+        (1, set(), "has none"),
     ],
 )
 def test_branch_refuses(level, inside, words):
@@ -161,6 +173,8 @@ def test_leaves_of_one_combination_come_together_in_order():
     leaves = tract.codes(-1).tolist()  # 0 2 4 1 3 5
     place = dict(zip("024135", ["A", None, "A", "A", None, None], strict=True))
     zone = dict(zip("024135", ["z", "z", None, "z", "z", "z"], strict=True))
+    several = [[place[i] for i in leaves], [zone[i] for i in leaves]]
+    assert groups_of(regroup_leaves(tract, several)) == [["0", "1"], ["2", "3", "5"], ["4"]]
     made = regroup_leaves(
         tract, {"place": [place[i] for i in leaves], "zone": [zone[i] for i in leaves]}
     )

@@ -12,9 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from seeded_bits import SeededBits
 from spine_worlds import SPEC, blocks, release, spec
+from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError, RunFolderError, SpecError, StructureError
+from trellis.estimate.best_linear import estimate_gls
+from trellis.measure import measure_counts
+from trellis.model.areas import Category
 from trellis.model.spine import Spine
+from trellis.numerics.area_errors import AreaErrors
+from trellis.privacy.ledger import Claim
 from trellis.verify import verify_run
 from trellis.workflow.api import measure
 from trellis.workflow.progress import Silent
@@ -22,6 +29,7 @@ from trellis.workflow.public_half import reestimate
 from trellis.workflow.run_folder import RunFolder
 
 TABLE = blocks(160)
+N_DRAWS = 300
 LEVELS = ["state", "county", "tract", "block_group", "block"]
 
 
@@ -127,6 +135,31 @@ def test_reestimating_keeps_the_spine(finished, tmp_path):
     assert made.plan.spine == finished.plan.spine
     with pytest.raises(RunFolderError, match="No method"):
         reestimate(RunFolder(finished.path), "topdown", tmp_path / "td", Silent())
+
+
+def test_errors_seen_are_those_expected(finished):
+    """Over releases with repeatable noise, for every level that is not exact and category."""
+    folder = RunFolder(finished.path)
+    plan, hierarchy = folder.plan(), folder.hierarchy()
+    interests = folder.interests(plan)
+    spine = interests.spine
+    assert spine is not None
+    truth = np.arange(hierarchy.sizes[-1])[:, np.newaxis]
+    claim, squares = Claim("run", "token", plan.privacy), 0.0
+    categories = [Category.of_level(hierarchy, i) for i in range(2, 5)] + [*interests.categories]
+    errors = AreaErrors.on(plan, hierarchy, spine)
+    for seed in range(N_DRAWS):
+        measured = measure_counts(
+            plan, hierarchy, TrueCounts(truth), claim, SeededBits(seed), spine
+        )
+        made = estimate_gls(measured, 0).counts[-1][:, 0]
+        leaves = np.empty_like(made)
+        leaves[spine.leaf_order] = made
+        leaves -= truth[:, 0]
+        sums = [np.bincount(c.member[c.member >= 0], leaves[c.member >= 0]) for c in categories]
+        squares = squares + np.array([float((s**2).mean()) for s in sums])
+    expected = [float((errors.of(c.carried(spine.leaf_order)) ** 2).mean()) for c in categories]
+    np.testing.assert_allclose(np.sqrt(squares / N_DRAWS / np.array(expected)), 1, atol=0.1)
 
 
 # -- corruption -----------------------------------------------------------------------------------

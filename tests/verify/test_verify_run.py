@@ -15,7 +15,7 @@ import trellis
 from trellis.errors import RunFolderError
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.verify import verify_run
-from trellis.verify.promises import _variance
+from trellis.verify.promises import noise_variance
 from trellis.workflow.demo import write_demo
 from trellis.workflow.progress import Silent
 from trellis.workflow.public_half import reestimate
@@ -261,7 +261,7 @@ LAWS = [DiscreteGaussian(s) for s in ("0.3", 19, 21, 10**6)] + [
 
 @pytest.mark.parametrize("noise", LAWS, ids=str)
 def test_variances_are_recomputed_independently(noise):
-    found = _variance({"law": noise.name, "parameter": str(noise.parameter)})
+    found = noise_variance({"law": noise.name, "parameter": str(noise.parameter)})
     assert np.isclose(found, noise.variance, rtol=1e-9)
 
 

@@ -134,7 +134,7 @@ def test_an_unknown_key_is_reported_before_what_it_caused():
 
 
 BAD_VALUES = {
-    "kind": ("flows", "kind: .*'counts'"),
+    "kind": ("orbits", "kind: .*'counts'"),
     "release": ("../../etc", "release: use letters, digits"),
     "dataset": ("a" * 81, "dataset: use letters, digits"),
     "privacy__unit": ("a/b", r"privacy\.unit: use letters"),

@@ -6,8 +6,10 @@ from fractions import Fraction
 
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.statement import protected_in_words
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.guarantee import round_up
 
@@ -15,12 +17,13 @@ from trellis.privacy.guarantee import round_up
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
     rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
-    columns = ["level", "areas", "share", "noise", "noise sd", "expected std error"]
+    counted = "pairs" if plan.kind == FLOWS else "areas"
+    columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
     columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
     terminal.table(f"{plan.release}: {law} noise, {plan.method}", columns, rows)
     show_effects(terminal, plan)
-    terminal.result(plan.protection.in_words())
+    terminal.result(protected_in_words(plan))
     if plan.kind == GROUP_SIZES:
         terminal.result("Unprotected: the register; numbers of groups are exact on every level.")
     else:
@@ -45,7 +48,8 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
 
 def _row(plan: Plan, level: str) -> list[str]:
     areas = f"{plan.areas[plan.levels.index(level)]:,}"
-    query = plan.query(level, plan.cell_query)
+    asked = plan.flow_query(level) if plan.kind == FLOWS else plan.cell_query
+    query = plan.query(level, asked)
     if query is None or query.noise is None:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
     symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"

@@ -45,8 +45,14 @@ def show_effects(terminal: Terminal, plan: Plan) -> None:
     """Distances and expected standard errors of areas and levels, before and after."""
     if plan.effects is None:
         return
-    if plan.spine is not None:
-        terminal.result("Spine: " + "; ".join(plan.spine.steps) + ".")
+    if plan.spine is None:
+        rows = [_row(effect) for effect in plan.effects if not effect.is_level]
+        plain = [[name, n, far.partition(" ")[0], error] for name, n, far, error, *_ in rows]
+        terminal.table(
+            "Areas of interest: means", ["areas", "number", "distance", "std error"], plain
+        )
+        return
+    terminal.result("Spine: " + "; ".join(plan.spine.steps) + ".")
     columns = [
         "areas", "number", "distance", "std error before", "after", "ratio", "after / before"
     ]  # fmt: skip

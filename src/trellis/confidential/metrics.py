@@ -55,6 +55,7 @@ class LevelErrors:
     false_positives: int
     false_negatives: int
     by_size: tuple[SizeClass, ...]
+    false_discovery_rate: float | None = None  # of flows: the share of listed pairs without a trip
 
 
 def level_errors(

@@ -10,6 +10,8 @@ from trellis.estimate.bottomup import estimate_bottomup
 from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
 from trellis.model.estimates import Estimates
+from trellis.model.flow_estimators import FLOW_ESTIMATORS
+from trellis.model.flows import FLOWS
 from trellis.model.measurements import Measurements
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
@@ -32,10 +34,17 @@ METHODS: dict[str, Estimator] = {
 
 def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
+    if plan.kind == FLOWS:
+        return dict.fromkeys(FLOW_ESTIMATORS, _flows_by_level)
     if plan.kind != GROUP_SIZES:
         return METHODS if plan.spine is None else {k: METHODS[k] for k in ("gls_topdown", "gls")}
     fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
     return dict.fromkeys(fitting, estimate_group_sizes)
+
+
+def _flows_by_level(measurements: Measurements, tie_seed: int) -> Estimates:
+    del measurements, tie_seed
+    raise AssertionError("Flows are estimated level by level: trellis.estimate.flows.")
 
 
 def estimate(measurements: Measurements, tie_seed: int) -> Estimates:

@@ -32,7 +32,7 @@ def project_l2(
     of weight 0 take what the others leave. Ties are broken at random from the published integer
     `tie_seed`, the same way each time.
     """
-    values = _numbers("x", x)
+    values = numbers("x", x)
     return project_l2_families(values, [0, values.size], [total], weights, tie_seed=tie_seed)
 
 
@@ -51,31 +51,31 @@ def project_l2_families(
     `first_index` is the index of `x[0]` in the whole tree: a slice with its own first index gives
     what it gives within the whole, and levels that share a seed break ties independently.
     """
-    values = _numbers("x", x)
-    row_pointer = _row_pointer(start, values.size)
-    sums = _whole(_numbers("totals", totals), "Totals")
+    values = numbers("x", x)
+    pointer = row_pointer(start, values.size)
+    sums = whole(numbers("totals", totals), "Totals")
     key = tie_key(tie_seed)
     checked_weights = None if weights is None else _weights(weights, values.size)
-    _check_totals(sums, row_pointer, values, checked_weights)
+    check_totals(sums, pointer, values, checked_weights)
 
     out = np.empty(values.size, dtype=np.int64)
-    if checked_weights is None and (whole := _as_whole(values)) is not None:
-        kernel = partial(project_whole, whole, row_pointer, sums, key, first_index, out)
+    if checked_weights is None and (as_int := _as_whole(values)) is not None:
+        kernel = partial(project_whole, as_int, pointer, sums, key, first_index, out)
     else:
         if checked_weights is None:
             checked_weights = np.ones(values.size)
         reals = _within_real_limit(values, sums)
         kernel = partial(
-            project_weighted, reals, checked_weights, row_pointer, sums, key, first_index, out
+            project_weighted, reals, checked_weights, pointer, sums, key, first_index, out
         )
-    map_families(kernel, row_pointer, workers)
+    map_families(kernel, pointer, workers)
     return out
 
 
 # -- checks ---------------------------------------------------------------------------------------
 
 
-def _numbers(name: str, given: ArrayLike) -> NDArray[Any]:
+def numbers(name: str, given: ArrayLike) -> NDArray[Any]:
     """A flat array of int64 or finite float64."""
     values = _flat(name, given)
     if values.dtype.kind == "f":
@@ -108,14 +108,14 @@ def _as_whole(values: NDArray[Any]) -> IntArray | None:
     return values.astype(np.int64)
 
 
-def _whole(values: NDArray[Any], name: str) -> IntArray:
+def whole(values: NDArray[Any], name: str) -> IntArray:
     if (whole := _as_whole(values)) is None:
         raise StructureError(f"{name} must be whole numbers. Round them first.")
     return whole
 
 
-def _row_pointer(start: ArrayLike, n_children: int) -> IntArray:
-    pointer = _whole(_numbers("start", start), "Entries of start")
+def row_pointer(start: ArrayLike, n_children: int) -> IntArray:
+    pointer = whole(numbers("start", start), "Entries of start")
     if not pointer.size or pointer[0] != 0 or pointer[-1] != n_children:
         raise StructureError(f"start must begin with 0 and end with {n_children}, the size of x.")
     if np.any(decreasing := np.diff(pointer) < 0):
@@ -139,7 +139,7 @@ def _weights(given: ArrayLike, n_children: int) -> FloatArray | None:
     return np.maximum(weights, UNKNOWN_WEIGHT)
 
 
-def _check_totals(
+def check_totals(
     totals: IntArray, start: IntArray, x: NDArray[Any], weights: FloatArray | None
 ) -> None:
     n_children = np.diff(start)

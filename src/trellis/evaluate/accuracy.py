@@ -17,7 +17,7 @@ def margins_by_size(run: PublicRun) -> str:
     """A line for each level: the margin in percent of the count, by size of the count."""
     lines = []
     for level in run.plan.levels:
-        table = run.table(level, ["count", "lower", "upper"])
+        table = run.table(run.tables(level)[0], ["count", "lower", "upper"])
         if table["lower"].null_count:
             continue
         count, lower, upper = (table[name].to_numpy() for name in table.column_names)

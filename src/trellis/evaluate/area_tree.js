@@ -35,6 +35,7 @@
 
   function interval(level, index) {
     const key = `values-${level}-${chosen.value}`;
+    if (!document.getElementById(key)) return { value: null, lower: null, upper: null };
     if (!numbers.has(key)) numbers.set(key, read(key));
     const { value, below, above } = numbers.get(key);
     const v = value[index];

@@ -38,11 +38,13 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
     blocks, shown = [], []
     room = most_bytes
     first = measures(run, run.plan.levels[0])
+    names = [measure.name for measure in first]
     for level, name in enumerate(run.plan.levels):
-        if run.plan.areas[level] * _FEWEST_BYTES * len(first) > room:
+        if run.plan.areas[level] * _FEWEST_BYTES > room or _n_numbers(run, name) > room:
             break
         found = first if level == 0 else measures(run, name)
-        made = _level_blocks(run.hierarchy, level, found)
+        names += [measure.name for measure in found if measure.name not in names]
+        made = _level_blocks(run.hierarchy, level, found, names)
         size = sum(len(block.encode()) for block in made)
         if size > room:
             break
@@ -51,7 +53,7 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
         shown.append(name)
     if not shown:
         return ""
-    content = {"levels": shown, "measures": [measure.name for measure in first]}
+    content = {"levels": shown, "measures": names}
     return section(
         "Areas",
         paragraph(_how_to_use(run)),
@@ -66,22 +68,27 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
 def _how_to_use(run: PublicRun) -> str:
     text = (
         "Open an area to see the areas in it. The black mark is the published number, the blue "
-        f"band its interval of {_percent(float(run.plan.confidence))} confidence."
+        f"band its interval of {100 * float(run.plan.confidence):g} % confidence."
     )
-    n_cells = run.plan.schema.n_cells
-    if n_cells > 1:
-        text += " An interval belongs to a single cell; sums of cells are shown without."
-    if n_cells > MOST_CELLS:
-        text += (
-            f" The first {MOST_CELLS} of {n_cells:,} cells can be chosen; all are in the tables."
-        )
+    if run.plan.schema.n_cells > 1:
+        text += " Sums of several cells have no interval."
+    if run.plan.schema.n_cells > MOST_CELLS:
+        text += f" Of a table with more than {MOST_CELLS} cells, the first {MOST_CELLS} are here."
     return text
 
 
-def _level_blocks(hierarchy: Hierarchy, level: int, found: list[Measure]) -> list[str]:
+def _n_numbers(run: PublicRun, level: str) -> int:
+    """The least that is read to show a level."""
+    return min(run.n_rows(name) for name in run.tables(level))
+
+
+def _level_blocks(
+    hierarchy: Hierarchy, level: int, found: list[Measure], names: list[str]
+) -> list[str]:
     blocks = [data_block(f"level-{level}", _shape(hierarchy, level))]
-    for i, measure in enumerate(found):
-        blocks.append(data_block(f"values-{level}-{i}", _values(measure)))
+    for measure in found:
+        position = names.index(measure.name)
+        blocks.append(data_block(f"values-{level}-{position}", _values(measure)))
     return blocks
 
 
@@ -143,9 +150,10 @@ def _others(run: PublicRun, levels: tuple[str, ...]) -> str:
     """Links to the tables of the levels that are too large for the page."""
     if not levels:
         return ""
-    linked = [link(place, place.rpartition("/")[2]) for name in levels for place in run.links(name)]
+    linked = [
+        link(place, place.removeprefix("../release/"))
+        for level in levels
+        for name in run.tables(level)
+        for place in run.links(name)
+    ]
     return f"<p>Too large for this page: {', '.join(linked)}.</p>"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:g} %"

@@ -1,4 +1,8 @@
-"""What a release says about an area, as columns of numbers with their intervals."""
+"""What a release says about an area, as columns of numbers with their intervals.
+
+Tables of every kind have the same form: rows of areas x cells in the order of the hierarchy, a
+column for each attribute of a cell, then count and interval.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from trellis.evaluate.public_run import PublicRun
 from trellis.model.size_mechanisms import GROUP_SIZES
 
 MOST_CELLS = 60
-"""So many cells are shown area by area; the others are in the tables."""
+"""So many cells of a table are shown area by area; the others are in the tables."""
 
 _STATISTICS = {
     "mean_size": "mean size",
@@ -36,30 +40,36 @@ class Measure:
 
 def measures(run: PublicRun, level: str) -> list[Measure]:
     """All that is shown about the areas of a level, in the order of the hierarchy."""
-    found = list(_cells(run, level))
+    found: dict[str, Measure] = {}
     if run.plan.kind == GROUP_SIZES:
-        return [*_statistics(run, level), *found]
-    return found
+        found |= {measure.name: measure for measure in _statistics(run, level)}
+    for table in run.tables(level):
+        found |= {measure.name: measure for measure in _cells(run, level, table)}
+    return list(found.values())
 
 
-def _cells(run: PublicRun, level: str) -> Iterator[Measure]:
-    """The sum of all cells, and the cells; a single cell is the sum."""
-    table = run.table(level, ["count", "lower", "upper"])
-    n_cells = run.plan.schema.n_cells
-    value, lower, upper = (_numbers(table[name], n_cells) for name in table.column_names)
+def _cells(run: PublicRun, level: str, name: str) -> Iterator[Measure]:
+    """The sum of all cells of a table, and the cells; a single cell is the sum."""
+    n_areas = run.plan.areas[run.plan.levels.index(level)]
+    n_cells = run.n_rows(name) // n_areas
+    table = run.table(name, ["count", "lower", "upper"])
+    value, lower, upper = (_numbers(table[column], n_cells) for column in table.column_names)
     if n_cells == 1:
         yield Measure("count", value[:, 0], lower[:, 0], upper[:, 0])
         return
-    yield Measure("all cells together", value.sum(axis=1))
-    for i, cell in zip(range(MOST_CELLS), run.plan.schema.cells(), strict=False):
-        yield Measure(_label(run, cell), value[:, i], lower[:, i], upper[:, i])
+    if name == run.tables(level)[0]:
+        yield Measure("all cells together", value.sum(axis=1))
+    for i, label in enumerate(_labels(run, name, min(n_cells, MOST_CELLS))):
+        yield Measure(label, value[:, i], lower[:, i], upper[:, i])
 
 
-def _label(run: PublicRun, cell: tuple[str, ...]) -> str:
-    names = run.plan.schema.names
-    if names == ("cell",):
-        return cell[0]
-    return ", ".join(f"{name} {value}" for name, value in zip(names, cell, strict=True))
+def _labels(run: PublicRun, name: str, n_cells: int) -> list[str]:
+    """What the first cells of a table are called, by its columns of attributes."""
+    attributes = [c for c in run.columns(name) if c not in PublicRun.COMMON_COLUMNS]
+    rows = run.table(name, attributes).slice(0, n_cells).to_pylist()
+    if attributes == ["cell"]:
+        return [row["cell"] for row in rows]
+    return [", ".join(f"{key} {value}" for key, value in row.items()) for row in rows]
 
 
 def _statistics(run: PublicRun, level: str) -> Iterator[Measure]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
-from trellis.storage.parquet import read_table
+from trellis.storage.parquet import read_table, table_shape
 
 RELEASE = "release"
 
@@ -18,17 +19,36 @@ RELEASE = "release"
 class PublicRun:
     """A run whose tables are written; `date` (YYYY-MM-DD) is the day it was made."""
 
+    COMMON_COLUMNS: ClassVar = ("geocode", "level", "count", "std_error", "lower", "upper")
+
     path: Path
     plan: Plan
     hierarchy: Hierarchy
     run_id: str
     date: str
 
+    def tables(self, level: str) -> list[str]:
+        """The tables of a level, smallest first: one of its name, or several in its folder."""
+        folder = self.path / RELEASE
+        if not (folder / level).is_dir():
+            return [level]
+        names = [f"{level}/{path.stem}" for path in (folder / level).glob("*.parquet")]
+        return sorted(names, key=lambda name: (self.n_rows(name), name))
+
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """A released table, such as `county` or `statistics/county`."""
-        return read_table(self.path / RELEASE / f"{name}.parquet", columns)
+        return read_table(self._file(name), columns)
+
+    def n_rows(self, name: str) -> int:
+        return table_shape(self._file(name))[0]
+
+    def columns(self, name: str) -> list[str]:
+        return table_shape(self._file(name))[1]
 
     def links(self, name: str) -> list[str]:
         """Where the report finds the files of a released table."""
         files = (f"{name}{ending}" for ending in (".csv", ".parquet"))
         return [f"../{RELEASE}/{file}" for file in files if (self.path / RELEASE / file).exists()]
+
+    def _file(self, name: str) -> Path:
+        return self.path / RELEASE / f"{name}.parquet"

@@ -11,9 +11,11 @@ from html import escape
 
 from trellis.evaluate import sections
 from trellis.evaluate.area_tree import SCRIPT, area_tree
+from trellis.evaluate.flow_pictures import flows_between_areas, how_accurate_flows_are
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
+from trellis.model.flows import FLOWS
 
 SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.what_is_released,
@@ -29,8 +31,21 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.how_to_cite,
 )
 
+FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
+    sections.what_is_released,
+    flows_between_areas,
+    sections.what_is_protected,
+    sections.what_is_not_protected,
+    sections.what_an_attacker_can_learn,
+    sections.how_private_it_is,
+    sections.where_the_budget_went,
+    how_accurate_flows_are,
+    sections.how_to_cite,
+)
+
 
 def report_page(run: PublicRun) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
-    body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in SECTIONS)]
+    makers = FLOW_SECTIONS if run.plan.kind == FLOWS else SECTIONS
+    body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in makers)]
     return page(run.plan.release, filter(None, body), SCRIPT)

@@ -12,6 +12,7 @@ from trellis.evaluate.html import bullets, link, number, paragraph, picture, sec
 from trellis.evaluate.measures import measures
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
+from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import (
     attacks_in_words,
@@ -25,14 +26,15 @@ from trellis.privacy.neighbours import Neighbours
 
 def what_is_released(run: PublicRun) -> str:
     plan = run.plan
-    what = "Groups by size" if plan.kind == GROUP_SIZES else "Counts"
+    what = {GROUP_SIZES: "Groups by size", FLOWS: "Flows"}.get(plan.kind, "Counts")
+    counted = "possible pairs" if plan.kind == FLOWS else "areas"
     cells = "" if plan.schema.n_cells == 1 else f", {plan.schema.n_cells:,} cells for each area"
     together = " and put together so that they add up" if plan.adds_up else ""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{areas:,}</td><td>{_files(run, name)}</td></tr>"
         for name, areas in zip(plan.levels, plan.areas, strict=True)
     )
-    head = "<tr><th>level</th><th>areas</th><th>table</th></tr>"
+    head = f"<tr><th>level</th><th>{counted}</th><th>table</th></tr>"
     return section(
         "What was released",
         paragraph(
@@ -45,7 +47,12 @@ def what_is_released(run: PublicRun) -> str:
 
 
 def _files(run: PublicRun, level: str) -> str:
-    return " ".join(link(place, place.rpartition(".")[2].upper()) for place in run.links(level))
+    several = len(run.tables(level)) > 1
+    linked = []
+    for name in run.tables(level):
+        of = f"{name.partition('/')[2]} " if several else ""
+        linked += [link(place, of + place.rpartition(".")[2].upper()) for place in run.links(name)]
+    return " ".join(linked)
 
 
 def what_is_protected(run: PublicRun) -> str:

@@ -7,8 +7,9 @@ are serial and this module hands each thread a slice.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import StructureError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 LEAST_RUN = 1 << 15
@@ -65,3 +67,28 @@ def run_cuts(start: NDArray[np.int64], workers: int) -> list[int]:
     n_runs = max(1, min(workers * RUNS_PER_WORKER, nodes // LEAST_RUN))
     inner = np.searchsorted(work_before, nodes * np.arange(1, n_runs) // n_runs)
     return np.unique([0, *inner, start.size - 1]).tolist()
+
+
+def map_in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int | None = None
+) -> Iterator[Result]:
+    """Results of `work` in the order of the items, made in threads a few items ahead.
+
+    However many items there are, only that few results are held; the first error is raised again
+    here.
+    """
+    workers = available_workers() if workers is None else workers
+    if workers == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        ahead: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                ahead.append(pool.submit(work, item))
+                if len(ahead) > workers:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from trellis.errors import InputError, SpecError, StructureError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.model.areas import OUTSIDE, Category, ancestors
-from trellis.model.hierarchy import CODE, Hierarchy
+from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.storage.codes import level_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +62,28 @@ def read_category(
 
 def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns) -> pa.Table:
     """Columns node (position on the level) and entity, one row per area that has an entity."""
-    codes = hierarchy.codes(columns.level)
-    reader.register(
-        "nodes", pa.table({"code": codes.astype(object), "node": np.arange(codes.size)})
-    )
+    codes = level_codes(hierarchy, columns.level)
+    reader.register("nodes", pa.table({"code": codes, "node": np.arange(len(codes))}))
     reader.register("no_entity", pa.table({"entity": pa.array(["", *columns.outside])}))
     area, entity = reader.code(columns.area, columns.width), reader.code(columns.entity)
     reader.view(
         "listed",
-        f"SELECT DISTINCT s.code, s.entity, n.node FROM "
+        f"SELECT s.code, s.entity, n.node FROM "
         f"(SELECT {area} AS code, {entity} AS entity FROM {reader.rows}) s "
         "LEFT JOIN nodes n ON s.code = n.code "
         "WHERE s.entity IS NOT NULL AND s.entity NOT IN (SELECT entity FROM no_entity)",
     )
+    rows = reader.query("SELECT node, entity FROM listed")
+    if rows["node"].null_count:
+        _check_unknown(reader, name, columns)
+        rows = rows.filter(rows["node"].is_valid())
+    if not rows.num_rows:
+        raise InputError(f"areas.{name} has no entities: {reader.name} lists no area that has one.")
+    return rows
+
+
+def _check_unknown(reader: Reader, name: str, columns: AreaColumns) -> None:
+    """Rows without an area, and of areas that the hierarchy does not have."""
     for row in reader.query(
         "SELECT entity FROM listed WHERE code IS NULL OR code = '' LIMIT 1"
     ).to_pylist():
@@ -81,28 +91,15 @@ def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns)
             f"Entity {row['entity'][:80]!r} of areas.{name} has no leaves: a row of {reader.name} "
             f"has nothing in column {columns.area!r}."
         )
-    if not columns.skip_unknown:
-        unknown = reader.query("SELECT code, entity FROM listed WHERE node IS NULL LIMIT 1")
-        for row in unknown.to_pylist():
-            raise InputError(
-                f"Area {row['code'][:80]!r} of entity {row['entity'][:80]!r} in areas.{name} is "
-                f"not in level {columns.level!r} of the hierarchy. Compare the codes (spelling, "
-                "leading zeros), or write skip_unknown: true to leave such rows out."
-            )
-    twice = reader.query(
-        "SELECT any_value(code) AS code, min(entity) AS one, max(entity) AS other FROM listed "
-        "WHERE node IS NOT NULL GROUP BY node HAVING count(*) > 1 LIMIT 1"
-    )
-    for row in twice.to_pylist():
+    if columns.skip_unknown:
+        return
+    unknown = reader.query("SELECT code, entity FROM listed WHERE node IS NULL LIMIT 1")
+    for row in unknown.to_pylist():
         raise InputError(
-            f"Area {row['code'][:80]!r} belongs to two entities of areas.{name}, "
-            f"{row['one'][:80]!r} and {row['other'][:80]!r}. Entities of a category must not "
-            "overlap: put those that do into a category of their own."
+            f"Area {row['code'][:80]!r} of entity {row['entity'][:80]!r} in areas.{name} is not in "
+            f"level {columns.level!r} of the hierarchy. Compare the codes (spelling, leading "
+            "zeros), or write skip_unknown: true to leave such rows out."
         )
-    rows = reader.query("SELECT node, entity FROM listed WHERE node IS NOT NULL")
-    if not rows.num_rows:
-        raise InputError(f"areas.{name} has no entities: {reader.name} lists no area that has one.")
-    return rows
 
 
 def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Table) -> Category:
@@ -111,6 +108,7 @@ def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Ta
     entity = encoded.indices.to_numpy().astype(np.int64)
     texts = np.array(encoded.dictionary.to_pylist(), dtype=CODE)
     node = rows["node"].to_numpy()
+    _check_overlap(hierarchy, level, name, node, entity, texts)
     if columns.within is not None:
         entity, texts = _joined(hierarchy, level, columns.within, name, node, entity, texts)
     order = np.argsort(texts)
@@ -120,6 +118,28 @@ def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Ta
     return Category(name, texts[order], of_node[ancestors(hierarchy, level)])
 
 
+def _check_overlap(
+    hierarchy: Hierarchy,
+    level: int,
+    name: str,
+    node: NDArray[np.int64],
+    entity: NDArray[np.int64],
+    texts: Codes,
+) -> None:
+    """An area may be listed twice, but not with two entities."""
+    first = np.full(hierarchy.size(level), OUTSIDE, dtype=np.int64)
+    first[node] = entity
+    if (other := np.flatnonzero(first[node] != entity)).size:
+        row = other[0]
+        code = str(hierarchy.codes(level)[node[row]])
+        pair = sorted(str(texts[i])[:80] for i in (entity[row], first[node[row]]))
+        raise InputError(
+            f"Area {code[:80]!r} belongs to two entities of areas.{name}, {pair[0]!r} and "
+            f"{pair[1]!r}. Entities of a category must not overlap: put those that do into a "
+            "category of their own."
+        )
+
+
 def _joined(
     hierarchy: Hierarchy,
     level: int,
@@ -127,8 +147,8 @@ def _joined(
     name: str,
     node: NDArray[np.int64],
     entity: NDArray[np.int64],
-    texts: NDArray,
-) -> tuple[NDArray[np.int64], NDArray]:
+    texts: Codes,
+) -> tuple[NDArray[np.int64], Codes]:
     """Entities told apart by the area they lie in: the code of that area comes first."""
     top = hierarchy.index(within)
     if top > level:

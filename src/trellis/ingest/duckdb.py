@@ -210,4 +210,5 @@ class Reader:
 def open_source(source: Source, *, confidential: bool = False) -> Iterator[Reader]:
     """Open a file or frame in a private, in-memory engine."""
     with duckdb.connect(":memory:", config=_SETTINGS) as db:
+        db.execute("SET enable_progress_bar = false")  # it tells how long a confidential query took
         yield Reader(db, source, confidential=confidential)

@@ -39,17 +39,23 @@ class Category:
 
     @classmethod
     def of(cls, labels: Sequence[Any] | NDArray[Any] | Category, name: str = "areas") -> Category:
-        """From one entity code, or None, per leaf; entities are ordered by their codes."""
+        """From one entity code, or None, per leaf; entities are ordered by their codes.
+
+        Codes are text, or whole numbers, which become text.
+        """
         if isinstance(labels, Category):
             return labels
         values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-        found = {value: None for value in values if value is not None}
-        for code in found:
-            if not isinstance(code, str) or not code:
+        texts: dict[Any, str] = {}
+        for code in dict.fromkeys(values):
+            if code is None:
+                continue
+            if not isinstance(code, str | int) or isinstance(code, bool) or code == "":
                 raise StructureError(f"Entity codes are text, or None; {code!r} is neither.")
-        codes = sorted(found)
-        position: dict[str | None, int] = {code: i for i, code in enumerate(codes)}
-        position[None] = OUTSIDE
+            texts[code] = str(code)
+        codes = sorted(set(texts.values()))
+        number = {code: i for i, code in enumerate(codes)}
+        position = {code: number[text] for code, text in texts.items()} | {None: OUTSIDE}
         member = np.fromiter((position[value] for value in values), np.int32, len(values))
         return cls(name, np.array(codes, dtype=CODE), member)
 

@@ -232,8 +232,19 @@ def _check_children(name: str, start: NDArray[np.int64], n_nodes: int) -> int:
     return int(start[-1])
 
 
+def _are_distinct_numbers(codes: Codes) -> bool:
+    """Whether codes are whole numbers, all different: much faster to see than by sorting texts."""
+    try:
+        numbers = np.sort(codes.astype(np.int64))
+    except (ValueError, OverflowError):
+        return False
+    return bool((numbers[1:] != numbers[:-1]).all())
+
+
 def _first_repeated(codes: Codes) -> str | None:
     if np.all(codes[1:] > codes[:-1]):
+        return None
+    if _are_distinct_numbers(codes):
         return None
     ordered = np.sort(codes)
     repeated = np.flatnonzero(ordered[1:] == ordered[:-1])

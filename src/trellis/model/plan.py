@@ -7,12 +7,15 @@ from fractions import Fraction
 
 from trellis.errors import StructureError
 from trellis.model.areas import AreaPlan, Effect
+from trellis.model.flow_estimators import FLOW_ESTIMATORS, FLOW_QUERIES
+from trellis.model.flows import FLOWS, FlowShape
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
 from trellis.model.spine import SpinePlan
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION, Table
+from trellis.privacy.flow_changes import FlowQuery, FlowTable
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
@@ -25,6 +28,7 @@ class PlannedQuery:
 
     `noise` is None where the answer is published exactly; such a query has no share.
     `max_quantity` is the most that one record adds to the size of a group; for group sizes only.
+    `trips` is the most that one unit has; for flows only.
     On a spine, `share_class` is the position of the share among those of the level: the query is
     asked of the nodes that have it.
     """
@@ -34,6 +38,7 @@ class PlannedQuery:
     share: Fraction
     noise: Mechanism | None
     max_quantity: int = 1
+    trips: int = 1
     share_class: int | None = None
 
     @property
@@ -50,6 +55,8 @@ class PlannedQuery:
         """The query as its price is concerned."""
         if self.query in SIZE_QUERIES:
             return SizeTable(SizeQuery(self.query), self.max_quantity)
+        if self.query in FLOW_QUERIES:
+            return FlowTable(FlowQuery(self.query), self.trips)
         return PARTITION
 
 
@@ -84,6 +91,8 @@ class Plan:
     hierarchy_digest: str
     expected_errors: tuple[ExpectedError, ...] | None
     weights: tuple[Fraction, ...] | None = None  # of the levels in sums of squares; group sizes
+    flow: FlowShape | None = None  # the two hierarchies of flows
+    penalty: Fraction | None = None  # price of a positive flow, in standard deviations of noise
     spine: SpinePlan | None = None  # the internal tree that is measured in place of the levels
     interests: tuple[AreaPlan, ...] = ()  # categories of areas that are released too
     effects: tuple[Effect, ...] | None = None  # what the spine does for them and for the levels
@@ -101,12 +110,22 @@ class Plan:
         labels = [q.label for q in self.queries]
         if len(set(labels)) != len(labels):
             raise StructureError("A query is planned twice on one level.")
-        for name in {q.query for q in self.queries} - set(SIZE_QUERIES):
+        for name in {q.query for q in self.queries} - SIZE_QUERIES - FLOW_QUERIES:
             parse_query(self.schema, name)
         if self.kind == GROUP_SIZES and self.method not in SIZE_MECHANISMS:
             raise StructureError(f"There is no mechanism {self.method!r} for group sizes.")
+        if self.kind == FLOWS:
+            self._check_flows()
         if self.weights is not None and len(self.weights) != len(self.levels):
             raise StructureError("There must be one weight for each level.")
+
+    def _check_flows(self) -> None:
+        if self.flow is None or self.flow.names != self.levels:
+            raise StructureError("A plan of flows needs the levels of both sides.")
+        if self.method not in FLOW_ESTIMATORS:
+            raise StructureError(f"There is no estimator {self.method!r} of flows.")
+        if [q.level for q in self.queries] != list(self.levels):
+            raise StructureError("Flows are measured once on every level, from the root down.")
 
     @property
     def privacy(self) -> Guarantee:
@@ -158,12 +177,18 @@ class Plan:
             return SIZE_MECHANISMS[self.method].query
         return TOTAL if self.schema.n_cells == 1 else DETAILED
 
+    def flow_query(self, level: str) -> str:
+        """The one query on a level of flows."""
+        return self.queries[self.levels.index(level)].query
+
     def width(self, query: str) -> int:
         """How many numbers one area's answer to a query has."""
         if query == SizeQuery.CUMULATIVE:  # the last one is the public number of groups
             return self.schema.n_cells - 1
         if query in SIZE_QUERIES:
             return self.schema.n_cells
+        if query in FLOW_QUERIES:
+            return 1
         return parse_query(self.schema, query).n_cells
 
     @property

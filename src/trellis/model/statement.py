@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.attacker import PRIOR, strongest_attacks
+from trellis.privacy.flow_changes import FlowQuery
 from trellis.privacy.guarantee import Guarantee, round_up
 from trellis.privacy.neighbours import Neighbours
 
@@ -22,7 +24,13 @@ def guarantee_in_words(plan: Plan) -> list[str]:
     )
     known = unprotected_in_words(plan)
     assumption = f"{_assumption(plan)} {several}"
-    return [plan.protection.in_words(), *_strength(plan), *known, assumption]
+    return [protected_in_words(plan), *_strength(plan), *known, assumption]
+
+
+def protected_in_words(plan: Plan) -> str:
+    """Who is protected; with a noisy total of flows, the number of a unit's trips is too."""
+    number_is_known = plan.kind != FLOWS or bool(plan.unprotected_totals)
+    return plan.protection.in_words(number_is_known=number_is_known)
 
 
 def _assumption(plan: Plan) -> str:
@@ -31,6 +39,8 @@ def _assumption(plan: Plan) -> str:
         f"This holds if no {protection.unit} has more than {protection.max_contribution} "
         "record(s) in the data"
     )
+    if plan.kind == FLOWS:
+        return _assumption_of_flows(plan, bound)
     if plan.kind != GROUP_SIZES:
         return f"{bound}."
     quantity = max(query.max_quantity for query in plan.queries)
@@ -38,6 +48,14 @@ def _assumption(plan: Plan) -> str:
         f"{bound}, each of which adds at most {quantity} to the size of one group, and if the "
         "register of groups and the largest size were not made from the records."
     )
+
+
+def _assumption_of_flows(plan: Plan, bound: str) -> str:
+    if plan.unprotected_totals:
+        bound = bound.replace("more than", "more or fewer than")
+    distinct = any(q.query == FlowQuery.DISTINCT_PAIRS for q in plan.queries)
+    also = ", no two of them between the same pair of areas," if distinct else ""
+    return f"{bound}{also} and if the lists of areas were not made from the records."
 
 
 def attacks_in_words(plan: Plan) -> list[str]:
@@ -62,7 +80,7 @@ def unprotected_in_words(plan: Plan) -> list[str]:
             f"The list of areas and the largest size, {most}, are public and not protected.",
         ]
     sentences = ["The list of areas and categories is public and not protected."]
-    if plan.protection.neighbours is Neighbours.REPLACE:
+    if plan.protection.neighbours is Neighbours.REPLACE and plan.unprotected_totals:
         listed = ", ".join(plan.unprotected_totals)
         exact = f"Totals of level(s) {listed} are published exactly and are not protected."
         return [exact, *sentences]

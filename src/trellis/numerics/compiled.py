@@ -31,5 +31,5 @@ def drop_stale_kernels() -> None:
 
 
 def are_kernels_cached() -> bool:
-    """Whether a kernel that every release needs has been compiled before."""
-    return any(_HERE.rglob("tree_gls.*.nbi"))
+    """Whether kernels that a release needs, one kind or another, have been compiled before."""
+    return any(any(_HERE.rglob(f"{kernel}.*.nbi")) for kernel in ("tree_gls", "chebyshev"))

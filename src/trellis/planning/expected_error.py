@@ -11,8 +11,9 @@ from math import inf
 
 import numpy as np
 
+from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan
+from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan, PlannedQuery
 from trellis.privacy.group_size_changes import SizeQuery
 
 WITHOUT_VARIANCES = ("topdown", "bottomup")
@@ -23,6 +24,8 @@ def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
     if plan.method in WITHOUT_VARIANCES:
         return plan
+    if plan.kind == FLOWS:
+        return replace(plan, expected_errors=tuple(map(_own_noise, plan.queries, plan.areas)))
     from trellis.numerics import tree_gls  # compiles; commands that only check do without
 
     variance = [_variance(plan, name) for name in plan.levels]
@@ -46,6 +49,12 @@ def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
             )
         )
     return replace(plan, expected_errors=tuple(lines))
+
+
+def _own_noise(query: PlannedQuery, nodes: int) -> ExpectedError:
+    """A flow is as uncertain as its own measurement."""
+    error = query.variance**0.5
+    return ExpectedError(query.level, nodes, error, error, error)
 
 
 def _variance(plan: Plan, level: str) -> float:

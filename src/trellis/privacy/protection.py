@@ -44,8 +44,8 @@ class Protection:
     def l2_squared(self) -> int:
         return self.neighbours.cells_moved * self.max_contribution**2
 
-    def in_words(self) -> str:
-        """One sentence for people."""
+    def in_words(self, *, number_is_known: bool = True) -> str:
+        """One sentence for people; `number_is_known`: that of a unit's records is not protected."""
         count = self.max_contribution
         records = (
             f"the one record of a {self.unit}"
@@ -59,7 +59,8 @@ class Protection:
             if self.within is None
             else (f", as long as they stay inside the same area of level {self.within!r}")
         )
-        number = "" if count == 1 else " The number of these records is not protected."
+        said = count > 1 and number_is_known
+        number = " The number of these records is not protected." if said else ""
         return (
             f"Protected is the content of {records}: any values against any others{where}.{number}"
         )

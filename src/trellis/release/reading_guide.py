@@ -33,6 +33,19 @@ def levels_in_markdown(plan: Plan) -> str:
     return "\n".join(["| level | areas |", "|---|---|", *rows])
 
 
+def _areas_in_markdown(plan: Plan) -> str:
+    """Areas of interest, where there are some."""
+    if not plan.interests:
+        return ""
+    rows = [f"| {area.name} | {area.entities} |" for area in plan.interests]
+    head = [
+        "",
+        "In `areas/`, with the name of the category as `level`; sums of the last level:",
+        "",
+    ]
+    return "\n".join([*head, "| areas | number |", "|---|---|", *rows, ""])
+
+
 def protected_in_markdown(plan: Plan) -> str:
     """The section on privacy, the same for every kind of release."""
     sentences = guarantee_in_words(plan) + attacks_in_words(plan)
@@ -52,7 +65,7 @@ def reading_guide(plan: Plan) -> str:
 One table per level, as Parquet; some also as CSV.
 
 {levels_in_markdown(plan)}
-
+{_areas_in_markdown(plan)}
 Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the published count),
 `std_error`, `lower`, `upper`. Counts of areas add up to the count of the area above them,
 in every cell.

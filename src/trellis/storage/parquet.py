@@ -29,6 +29,17 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise RunFolderError(f"{path} is damaged: it holds no readable Parquet.") from None
 
 
+def table_shape(path: Path) -> tuple[int, list[str]]:
+    """Number of rows and names of columns, without reading the rows."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.metadata.num_rows, file.schema_arrow.names
+    except FileNotFoundError:
+        raise RunFolderError(f"{path} is missing.") from None
+    except (OSError, pa.ArrowException):
+        raise RunFolderError(f"{path} is damaged: it holds no readable Parquet.") from None
+
+
 @contextmanager
 def refusing_damage(path: Path) -> Iterator[None]:
     """Turns what is wrong with the content of a readable file into one kind of error."""

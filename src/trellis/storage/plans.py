@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
+from trellis.model.flow_estimators import FLOW_QUERIES
+from trellis.model.flows import FlowShape, Side
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
 from trellis.model.schema import Recode, Schema
 from trellis.model.size_mechanisms import SIZE_QUERIES
@@ -41,6 +43,8 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
             None if plan.expected_errors is None else [asdict(e) for e in plan.expected_errors]
         ),
         **({} if weights is None else {"weights": weights}),
+        **({} if plan.flow is None else {"flow": asdict(plan.flow)}),
+        **({} if plan.penalty is None else {"penalty": str(plan.penalty)}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
         **spine_to_json(plan),
     }
@@ -74,7 +78,18 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         hierarchy_digest=content["hierarchy_sha256"],
         expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
         weights=None if weights is None else tuple(map(Fraction, weights)),
+        flow=_shape_from_json(content["flow"]) if "flow" in content else None,
+        penalty=Fraction(content["penalty"]) if "penalty" in content else None,
         **spine_from_json(content),
+    )
+
+
+def _shape_from_json(content: dict[str, Any]) -> FlowShape:
+    return FlowShape(
+        Side(content["tree"]),
+        tuple(content["origin_levels"]),
+        tuple(content["destination_levels"]),
+        tuple(content["attributes"]),
     )
 
 
@@ -93,10 +108,12 @@ def _recodes_from_json(content: dict[str, Any]) -> dict[str, Recode]:
 
 
 def query_to_json(query: PlannedQuery) -> dict[str, Any]:
-    """Level, query, exact share, exact noise; for group sizes, the bound on quantities too."""
+    """Level, query, exact share, exact noise; where there is one, the bound that it rests on."""
     noise = None if query.noise is None else noise_to_json(query.noise)
     content = {"level": query.level, "query": query.query, "share": str(query.share)}
     bound = {"max_quantity": query.max_quantity} if query.query in SIZE_QUERIES else {}
+    if query.query in FLOW_QUERIES:
+        bound = {"trips": query.trips}
     of = {} if query.share_class is None else {"class": query.share_class}
     return {**content, "noise": noise, **bound, **of}
 
@@ -109,6 +126,7 @@ def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
         Fraction(content["share"]),
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
         content.get("max_quantity", 1),
+        content.get("trips", 1),
         content.get("class"),
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trellis.verify.run_files import RunFiles
+from trellis.verify.tables import margins
 
 _TOLERANCE = 1e-6
 """For real-valued methods only; whole numbers must agree exactly."""
@@ -15,18 +17,18 @@ _TOLERANCE = 1e-6
 
 def areas(run: RunFiles) -> Iterator[str]:
     """Areas of interest are the sums of their leaves, with margins of error that contain them."""
-    listed = run.table("areas.parquet")
-    if listed["geocode"].to_pylist() != run.levels[-1].codes:
+    listed, leaves = run.table("areas.parquet"), run.levels[-1]
+    if not leaves.lists(listed["geocode"], np.arange(len(leaves)), 1):
         yield "areas.parquet does not list the leaves in order"
         return
     for planned in run.plan["areas"]:
-        yield from _category(run, planned, listed)
+        yield from _category(run, planned, listed[planned["name"]])
 
 
-def _category(run: RunFiles, planned: dict, listed: pa.Table) -> Iterator[str]:
+def _category(run: RunFiles, planned: dict[str, Any], entity: pa.ChunkedArray) -> Iterator[str]:
     name = f"release/areas/{planned['name']}.parquet"
     table = run.table(name)
-    codes, sums = _sums(run, listed[planned["name"]].to_pylist())
+    codes, sums = _sums(run, entity)
     if len(codes) != planned["entities"]:
         yield f"areas.parquet has another number of {planned['name']} than planned"
     columns = ["geocode", "level", *run.plan["schema"], "count", "std_error", "lower", "upper"]
@@ -38,41 +40,27 @@ def _category(run: RunFiles, planned: dict, listed: pa.Table) -> Iterator[str]:
         return
     if set(table["level"].to_pylist()) != {planned["name"]}:
         yield f"{name} names another category"
-    for axis, attribute in enumerate(run.plan["schema"]):
-        if table[attribute].to_pylist() != [cell[axis] for cell in run.cells] * len(codes):
-            yield f"{name} does not name the cells in order"
-    counts = table["count"].to_numpy()
-    if np.abs(counts - sums.ravel()).max() > (0 if run.is_whole else _TOLERANCE):
+    if not run.names_cells(table, run.cells, len(codes)):
+        yield f"{name} does not name the cells in order"
+    gap = np.abs(table["count"].to_numpy() - sums.ravel())
+    if gap.max() > (0 if run.is_whole else _TOLERANCE):
         yield f"{name} has counts that are not the sums of their leaves"
-    yield from _margins(run, name, table, counts)
+    yield from margins(run, name, table)
     kept = run.table(f"estimates/areas/{planned['name']}.parquet")
     for column in set(kept.column_names) - {"centre"}:
         if not np.array_equal(kept[column].to_numpy(), table[column].to_numpy()):
             yield f"{name} differs from the estimates in {column}"
 
 
-def _sums(run: RunFiles, entity: list[str | None]) -> tuple[list[str], np.ndarray]:
+def _sums(run: RunFiles, entity: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
     """Codes in order, and the published leaves of each added up; leaves that end early too."""
-    codes = sorted({code for code in entity if code is not None})
+    encoded = entity.combine_chunks().cast(pa.string()).dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    codes = sorted(texts)
     position = {code: i for i, code in enumerate(codes)}
+    place = np.array([position[text] for text in texts], dtype=int)
+    inside = entity.is_valid().to_numpy()
     leaves = run.leaf_counts()
     sums = np.zeros((len(codes), len(run.cells)), dtype=leaves.dtype)
-    for row, code in enumerate(entity):
-        if code is not None:
-            sums[position[code]] += leaves[row]
+    np.add.at(sums, place[encoded.indices.drop_null().to_numpy()], leaves[inside])
     return codes, sums
-
-
-def _margins(run: RunFiles, name: str, table: pa.Table, counts: np.ndarray) -> Iterator[str]:
-    margins = [table[key] for key in ("std_error", "lower", "upper")]
-    empty = {column.null_count for column in margins}
-    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
-        return
-    if empty != {0}:
-        yield f"{name} has incomplete margins of error"
-        return
-    std_error, lower, upper = (column.to_numpy() for column in margins)
-    if not (std_error >= 0).all():
-        yield f"{name} has a negative standard error"
-    if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
-        yield f"{name} has counts outside their interval"

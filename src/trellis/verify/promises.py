@@ -47,7 +47,7 @@ def identity(run: RunFiles) -> Iterator[str]:
         "release": run.spec["release"],
         "kind": run.spec["kind"],
         "dataset": run.spec["dataset"],
-        "method": run.spec["mechanism"] if run.has_sizes else run.spec["estimate"]["method"],
+        "method": _stated_method(run),
         "confidence": run.spec["output"]["confidence"],
         "budget": _stated_budget(run),
     }
@@ -60,6 +60,12 @@ def _stated_budget(run: RunFiles) -> dict[str, str]:
     """The budget of the spec; where its targets decide, what the plan made of them."""
     stated = run.spec["privacy"].get("budget", {})
     return run.plan["budget"] if set(stated) <= {"delta"} and run.spec.get("accuracy") else stated
+
+
+def _stated_method(run: RunFiles) -> str:
+    if run.has_flows:
+        return run.spec["estimator"]
+    return run.spec["mechanism"] if run.has_sizes else run.spec["estimate"]["method"]
 
 
 def budget(run: RunFiles) -> Iterator[str]:
@@ -127,7 +133,7 @@ def measurements(run: RunFiles) -> Iterator[str]:
             yield f"{name} does not name the cells in order"
         if table.schema.field("value").type != pa.int64() or table["value"].null_count:
             yield f"{name} holds values that are not whole numbers"
-        variance = 0.0 if q["noise"] is None else _variance(q["noise"])
+        variance = 0.0 if q["noise"] is None else noise_variance(q["noise"])
         if not np.allclose(table["variance"].to_numpy(), variance, rtol=1e-9, atol=0):
             yield f"{name} states another variance than its noise has"
         if q["noise"] is not None and not math.isclose(
@@ -143,6 +149,10 @@ def _moves(plan: dict[str, Any], query: dict[str, Any]) -> dict[int, int]:
     if query["query"] == "histogram":
         # Groups of equal size: what leaves and what joins meet in one cell.
         return {m: 2} if sides == 1 else {m: 2, 2 * m: 1}
+    if query["query"] == "grand_total":
+        return {m: 1}
+    if query["query"] == "distinct_pairs":
+        return {1: sides * m}
     if query["query"] == "cumulative":
         return {m: sides * query["max_quantity"]}
     return {m: sides}
@@ -189,7 +199,7 @@ def _one_path(plan: dict[str, Any], queries: list[dict[str, Any]]) -> WorstCase:
     return WorstCase((Composition.of(parts),), certain)
 
 
-def _variance(noise: dict[str, Any]) -> float:
+def noise_variance(noise: dict[str, Any]) -> float:
     """The variance of the discrete law, summed directly where it differs from sigma squared."""
     parameter = float(Fraction(noise["parameter"]))
     if noise["law"] == "discrete_laplace":

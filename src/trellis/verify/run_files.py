@@ -165,6 +165,11 @@ class RunFiles:
         return self.plan["kind"] == "group_sizes"
 
     @property
+    def has_flows(self) -> bool:
+        """Whether this is a release of flows."""
+        return self.plan["kind"] == "flows"
+
+    @property
     def adds_up(self) -> bool:
         """Whether the method promises that areas add up; a relaxed one does not."""
         return not (self.has_sizes and self.plan["method"].endswith("_relaxed"))
@@ -212,16 +217,15 @@ class RunFiles:
 
     def leaf_counts(self) -> np.ndarray:
         """Published counts of all leaves x cells; one that ends early is published further up."""
-        found = np.zeros((len(self.levels[-1]), len(self.cells)))
-        node = np.arange(len(self.levels[-1]))
+        leaves = self.levels[-1]
+        found = np.zeros((len(leaves), len(self.cells)), dtype=self.counts(leaves).dtype)
+        node = np.arange(len(leaves))
         pending = np.ones(node.size, dtype=bool)
         for index in range(len(self.levels) - 1, -1, -1):
             level = self.levels[index]
             here = pending & ~level.padding[node]
             row = np.cumsum(~level.padding) - 1
             counts = self.counts(level)
-            if not found.any() and index == len(self.levels) - 1:
-                found = found.astype(counts.dtype)
             found[here] = counts[row[node[here]]]
             pending &= ~here
             if index:

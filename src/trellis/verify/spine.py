@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from trellis.verify.run_files import RunFiles
 
@@ -15,18 +16,17 @@ def spine(run: RunFiles) -> Iterator[str]:
     planned, tree, published = run.plan["spine"], run.tree, run.levels
     if tree[0].codes != published[0].codes:
         yield "spine.parquet has another root than the hierarchy"
-    leaves = published[-1].codes
-    places = run.spine_leaves
-    if sorted(places.tolist()) != list(range(len(leaves))):
+    leaves, places = published[-1], run.spine_leaves
+    if not np.array_equal(np.sort(places), np.arange(len(leaves))):
         yield "spine.parquet does not hold every leaf exactly once"
-    elif [leaves[i] for i in places.tolist()] != tree[-1].codes:
+    elif not leaves.geocodes.take(pa.array(places)).equals(tree[-1].geocodes):
         yield "spine.parquet holds other leaves than the hierarchy"
     above = 1
     for index, (level, plan) in enumerate(zip(tree, planned["levels"], strict=True)):
         numbers = np.bincount(run.node_classes[index], minlength=len(plan["classes"])).tolist()
         if numbers != [c["nodes"] for c in plan["classes"]] or sum(numbers) != plan["nodes"]:
             yield f"level {level.name} of the spine has other nodes than planned"
-        if index and set(level.parent.tolist()) != set(range(above)):
+        if index and not np.array_equal(np.unique(level.parent), np.arange(above)):
             yield f"level {level.name} of the spine leaves a node without children, or a parent"
         above = len(level)
     yield from _paths(run)
@@ -34,20 +34,18 @@ def spine(run: RunFiles) -> Iterator[str]:
 
 
 def _paths(run: RunFiles) -> Iterator[str]:
-    """What every leaf's path costs, node by node."""
+    """What every leaf's path costs: kinds of paths, told apart level by level."""
     planned = run.plan["spine"]
     shares = [[Fraction(c["share"]) for c in level["classes"]] for level in planned["levels"]]
-    found = {(int(run.node_classes[0][0]),)}
-    of_node = [(int(run.node_classes[0][0]),)]
+    paths = [[int(run.node_classes[0][0])]]
+    kind = np.zeros(1, dtype=int)  # of the path that ends at each node
     for level, classes in zip(run.tree[1:], run.node_classes[1:], strict=True):
-        of_node = [
-            (*of_node[parent], share_class)
-            for parent, share_class in zip(level.parent.tolist(), classes.tolist(), strict=True)
-        ]
-        found = set(of_node)
-    if sorted(map(list, found)) != sorted(planned["paths"]):
+        most = int(classes.max()) + 1
+        keys, kind = np.unique(kind[level.parent] * most + classes, return_inverse=True)
+        paths = [[*paths[key // most], int(key % most)] for key in keys.tolist()]
+    if sorted(paths) != sorted(planned["paths"]):
         yield "the paths of spine.parquet are not those that plan.json accounts for"
-    for path in found:
+    for path in paths:
         if sum(shares[i][k] for i, k in enumerate(path)) != 1:
             yield "the shares of a path of spine.parquet do not sum to one"
 

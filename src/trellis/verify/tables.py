@@ -90,28 +90,40 @@ def intervals(run: RunFiles) -> Iterator[str]:
     for level in run.levels:
         name = f"release/{level.name}.parquet"
         table = run.released(level.name, "count", "std_error", "lower", "upper")
-        margins = table.columns[1:]
-        empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
-            continue
-        if empty != {0}:
-            yield f"{name} has incomplete margins of error"
-            continue
-        std_error, lower, upper = (column.to_numpy() for column in margins)
-        counts = table["count"].to_numpy()
-        if not (std_error >= 0).all():
-            yield f"{name} has a negative standard error"
-        if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
-            yield f"{name} has counts outside their interval"
-        estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
-        centre = estimated.to_numpy()[_rows(run, level)]
-        reach = _factor(run.plan) * std_error + 0.5
-        ends = np.ceil(counts - _TOLERANCE), np.floor(counts + _TOLERANCE)
-        if not (
-            _is_end(lower, centre - reach, np.ceil, np.minimum, ends[1]).all()
-            and _is_end(upper, centre + reach, np.floor, np.maximum, ends[0]).all()
-        ):
-            yield f"{name} has intervals that do not have the stated confidence"
+        yield from margins(run, name, table)
+        if not table["std_error"].null_count:
+            yield from _stated_confidence(run, level, name, table)
+
+
+def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
+    """What is wrong with the margins of error of one table."""
+    columns = [table[key] for key in ("std_error", "lower", "upper")]
+    empty = {column.null_count for column in columns}
+    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
+        return
+    if empty != {0}:
+        yield f"{name} has incomplete margins of error"
+        return
+    std_error, lower, upper = (column.to_numpy() for column in columns)
+    counts = table["count"].to_numpy()
+    if not (std_error >= 0).all():
+        yield f"{name} has a negative standard error"
+    if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
+        yield f"{name} has counts outside their interval"
+
+
+def _stated_confidence(run: RunFiles, level: Level, name: str, table: pa.Table) -> Iterator[str]:
+    """The ends are those of an interval around the centre that the estimates have."""
+    counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
+    estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
+    centre = estimated.to_numpy()[_rows(run, level)]
+    reach = _factor(run.plan) * std_error + 0.5
+    least, most = np.floor(counts + _TOLERANCE), np.ceil(counts - _TOLERANCE)
+    if not (
+        _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
+        and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
+    ):
+        yield f"{name} has intervals that do not have the stated confidence"
 
 
 def _factor(plan: dict[str, Any]) -> float:
@@ -162,10 +174,11 @@ def estimates(run: RunFiles) -> Iterator[str]:
 
 def csv(run: RunFiles) -> Iterator[str]:
     """A CSV table says the same as the Parquet table."""
-    names = [f"release/{level.name}" for level in run.levels]
+    levels = [level["level"] for level in run.plan["levels"]]
+    names = [f"release/{level}" for level in levels]
     names += [f"release/areas/{area['name']}" for area in run.plan.get("areas", [])]
     if run.has_sizes:
-        names += [f"release/statistics/{level.name}" for level in run.levels]
+        names += [f"release/statistics/{level}" for level in levels]
     for stem in names:
         name, path = f"{stem}.csv", run.path / f"{stem}.csv"
         if not path.exists():

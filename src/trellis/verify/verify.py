@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import areas, group_sizes, promises, spine, tables
+from trellis.verify import areas, flows, group_sizes, promises, spine, tables
 from trellis.verify.run_files import RunFiles, Unreadable
 
-_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
+Check = Callable[[RunFiles], Iterator[str]]
+
+_COMMON: tuple[Check, ...] = (
     promises.hashes,
     promises.identity,
     promises.budget,
     promises.privacy,
+)
+_COUNTS: tuple[Check, ...] = (
     tables.hierarchy,
     promises.measurements,
     tables.columns,
@@ -25,10 +29,19 @@ _CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
     tables.estimates,
     tables.csv,
 )
-_SIZE_CHECKS: tuple[Callable[[RunFiles], Iterator[str]], ...] = (
-    group_sizes.monotone,
-    group_sizes.statistics,
-)
+_BY_KIND: dict[str, tuple[Check, ...]] = {
+    "counts": _COUNTS,
+    "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
+    "flows": (
+        flows.flow_tree,
+        flows.flow_measurements,
+        flows.flow_tables,
+        flows.flow_sums,
+        flows.flow_intervals,
+        flows.flow_matrix,
+        tables.csv,
+    ),
+}
 
 _CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
     "spine": spine.spine,
@@ -57,16 +70,16 @@ def verify_run(path: str | Path) -> list[Finding]:
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     run = RunFiles(path)
-    checks = _CHECKS + (_SIZE_CHECKS if _has_sizes(run) else ())
+    checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     return [_carry_out(check, run) for check in checks]
 
 
-def _has_sizes(run: RunFiles) -> bool:
+def _kind(run: RunFiles) -> str:
     try:
-        return run.has_sizes
+        return run.plan["kind"]
     except (Unreadable, KeyError):
-        return False  # the other checks say what is wrong with the plan
+        return ""  # the checks say what is wrong with the plan
 
 
 def _plan_keys(run: RunFiles) -> set[str]:

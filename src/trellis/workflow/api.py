@@ -16,9 +16,9 @@ from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
 
 
-def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None) -> Plan:
+def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None, destinations: Any = None) -> Plan:
     """The plan with its guarantee and the expected errors; no counts are touched."""
-    return foreseen(prepare(spec, hierarchy, interests=areas))
+    return foreseen(prepare(spec, hierarchy, interests=areas, destinations=destinations))
 
 
 def measure(
@@ -28,13 +28,14 @@ def measure(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    frames = _Frames(data, hierarchy, register, areas)
+    frames = _Frames(data, hierarchy, register, areas, destinations)
     with folder.held():
         _measure(folder, spec, frames, new_edition, progress or Silent())
     return folder
@@ -48,6 +49,7 @@ class _Frames:
     hierarchy: Any
     register: Any
     areas: Any
+    destinations: Any
 
 
 def _measure(
@@ -61,7 +63,7 @@ def _measure(
         if folder.is_measured:
             return
     with progress.stage("plan"):
-        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas)
+        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas, frames.destinations)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
@@ -82,17 +84,19 @@ def run(
     data: Any = None,
     hierarchy: Any = None,
     register: Any = None,
+    destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
-    `data`, `hierarchy` and `register` (of groups) take Arrow, Polars or pandas frames in place of
-    the spec's files, `areas` a mapping of frames by category.
+    `data`, `hierarchy`, `register` (of groups) and `destinations` (of flows) take Arrow, Polars or
+    pandas frames in place of the spec's files, `areas` a mapping of frames by category.
     """
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
-    progress, frames = progress or Silent(), _Frames(data, hierarchy, register, areas)
+    progress = progress or Silent()
+    frames = _Frames(data, hierarchy, register, areas, destinations)
     with folder.held():
         _measure(folder, spec, frames, new_edition, progress)
         return finish(folder, progress)

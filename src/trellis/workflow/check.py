@@ -19,10 +19,11 @@ def check(
     hierarchy: Any = None,
     register: Any = None,
     areas: Any = None,
+    destinations: Any = None,
     new_edition: bool = False,
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent."""
-    prepared = prepare(spec, hierarchy, data, areas)
+    prepared = prepare(spec, hierarchy, data, areas, destinations)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source, register)
     ledger = Ledger(spec.ledger_path)

@@ -22,9 +22,11 @@ import pyarrow as pa
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
+from trellis.confidential.flows import TrueFlows
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
+from trellis.ingest.flows import TripColumns, TripRules, read_flows
 from trellis.ingest.group_sizes import (
     RecordColumns,
     Sizes,
@@ -34,9 +36,10 @@ from trellis.ingest.group_sizes import (
 )
 from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
+from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
-from trellis.privacy.ledger import Ledger, Terms
+from trellis.privacy.ledger import Claim, Ledger, Terms
 from trellis.storage.atomic import (
     partial_folder,
     publish,
@@ -46,6 +49,8 @@ from trellis.storage.atomic import (
 )
 from trellis.storage.measurements import write_measurements
 from trellis.workflow.config import Spec
+from trellis.workflow.config.flows import has_exact_number
+from trellis.workflow.flow_descent import measure_flows
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
@@ -80,7 +85,10 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
     if known is None:
-        folder.start(identity, spec.public(), plan, prepared.hierarchy, prepared.interests)
+        public = spec.public()
+        folder.start(
+            identity, public, plan, prepared.hierarchy, prepared.interests, prepared.destinations
+        )
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
     except PrivacyError:
@@ -99,8 +107,10 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts:
+def read_counts(prepared: Prepared, source: Source, register: Any = None) -> TrueCounts | TrueFlows:
     """The true table that is to be measured, as the kind of release has it."""
+    if prepared.spec.kind == FLOWS:
+        return _read_flows(prepared, source)
     if prepared.spec.kind == GROUP_SIZES:
         return _read_group_sizes(prepared, source, register)
     data = prepared.spec.data
@@ -108,6 +118,26 @@ def read_counts(prepared: Prepared, source: Source, register: Any = None) -> Tru
     cells = data.cell_forms or {"total": {} if data.count is None else {data.count: 1}}
     width = prepared.spec.hierarchy.code_width
     return tabulate(source, prepared.hierarchy, data.area, cells, width)
+
+
+def _read_flows(prepared: Prepared, source: Source) -> TrueFlows:
+    spec, data = prepared.spec, prepared.spec.data
+    columns = TripColumns(
+        origin=data.origin or "",
+        destination=data.destination or "",
+        count=data.count,
+        unit=data.unit,
+        attributes=spec.attributes or {},
+        origin_width=spec.hierarchies[0].code_width,
+        destination_width=spec.hierarchies[-1].code_width,
+    )
+    rules = TripRules(
+        most=spec.privacy.max_contribution,
+        exactly=has_exact_number(spec),
+        distinct=spec.trips.distinct,
+        cap=spec.trips.above == "cap",
+    )
+    return read_flows(source, prepared.flow_tree, columns, rules)
 
 
 def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> TrueCounts:
@@ -173,7 +203,11 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
 
 
 def _draw(
-    folder: RunFolder, prepared: Prepared, counts: TrueCounts, identity: RunIdentity, ledger: Ledger
+    folder: RunFolder,
+    prepared: Prepared,
+    counts: TrueCounts | TrueFlows,
+    identity: RunIdentity,
+    ledger: Ledger,
 ) -> None:
     """Draw the noise that was charged, write it, and only then give it its name."""
     claim = ledger.claim(identity.run_id)
@@ -181,12 +215,8 @@ def _draw(
     remove_partials(folder.measurements)
     partial = partial_folder(folder.measurements, claim.token)
     try:
-        on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
-        measured = measure_counts(
-            prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
-        )
         with reporting_os_errors(folder.measurements):
-            write_measurements(partial, measured)
+            _write_noisy(partial, prepared, counts, claim, identity.tie_seed)
             sync_tree(partial)
             digest = folder_digest(partial)
     except BaseException:
@@ -199,6 +229,21 @@ def _draw(
         raise
     with reporting_os_errors(folder.measurements):
         publish(partial, folder.measurements)
+
+
+def _write_noisy(
+    partial: Path, prepared: Prepared, counts: TrueCounts | TrueFlows, claim: Claim, tie_seed: int
+) -> None:
+    """Measure as the kind of release asks for."""
+    if isinstance(counts, TrueFlows):
+        tree = prepared.flow_tree
+        measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)
+        return
+    on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
+    measured = measure_counts(
+        prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
+    )
+    write_measurements(partial, measured)
 
 
 def folder_digest(folder: Path) -> str:

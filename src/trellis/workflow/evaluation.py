@@ -14,6 +14,7 @@ import yaml
 from numpy.typing import NDArray
 
 from trellis.confidential.counts import TrueCounts
+from trellis.confidential.flows import TrueFlows
 from trellis.confidential.metrics import LevelErrors, level_errors
 from trellis.errors import InputError, RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
@@ -26,6 +27,7 @@ from trellis.storage.parquet import read_table
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
+from trellis.workflow.flow_evaluation import compare_flows
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.run_folder import RunFolder
@@ -34,7 +36,9 @@ from trellis.workflow.sources import resolve_source
 _MARKS = ("run.json", "manifest.json", "privacy.json")
 """What shows that a folder is a run folder, or a copy of one."""
 
-_READING = ("kind", "data", "hierarchy", "group_register", "sizes")
+_READING = (
+    "kind", "data", "hierarchy", "group_register", "sizes", "destinations", "trips", "attributes",
+)  # fmt: skip
 """The keys of a spec that say how records are read."""
 
 
@@ -88,8 +92,11 @@ def evaluate_run(
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
     with progress.stage("compare"):
-        _require_same_totals(folder, prepared, counts)
-        levels = _compare(folder, prepared, counts)
+        if isinstance(counts, TrueFlows):
+            levels = compare_flows(folder, prepared, counts)
+        else:
+            _require_same_totals(folder, prepared, counts)
+            levels = _compare(folder, prepared, counts)
     plan = prepared.plan
     found = Evaluation(plan.release, folder.identity().run_id, str(plan.confidence), levels)
     write_evaluation(out, found.as_json(), levels, float(plan.confidence))
@@ -111,7 +118,7 @@ def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepare
     """How the records are read stands in the run folder; where they are, in `truth`."""
     spec, hierarchy, plan = _public_spec(folder), folder.hierarchy(), folder.plan()
     if not isinstance(truth, str | Path):
-        return Prepared(spec, hierarchy, plan), as_table(truth)
+        return Prepared(spec, hierarchy, plan, destinations=folder.destinations()), as_table(truth)
     path = Path(truth)
     if path.suffix.lower() in (".yaml", ".yml"):
         named = Spec.load(path)
@@ -119,12 +126,12 @@ def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepare
         if any(ours.get(key) != theirs.get(key) for key in _READING):
             raise SpecError(f"{path} reads the records in another way than the release did.")
         source = resolve_source(named, named.data.source, None, "data.source")
-        return Prepared(named, hierarchy, plan), source
+        return Prepared(named, hierarchy, plan, destinations=folder.destinations()), source
     if spec.group_register is not None and register is None:
         raise SpecError(
             "Group sizes are read with their register: give the release's spec as --truth."
         )
-    return Prepared(spec, hierarchy, plan), path
+    return Prepared(spec, hierarchy, plan, destinations=folder.destinations()), path
 
 
 def _public_spec(folder: RunFolder) -> Spec:

@@ -42,10 +42,17 @@ def level_row(level: LevelErrors) -> list[str]:
         number(e.mean_absolute_error),
         number(e.root_mean_squared_error),
         number(e.bias),
-        _percent(level.false_positives / n_zeros if n_zeros else None),
+        _percent(_false_positive_rate(level)),
         _percent(level.false_negatives / (e.counts - n_zeros) if e.counts > n_zeros else None),
         _percent(e.coverage),
     ]
+
+
+def _false_positive_rate(level: LevelErrors) -> float | None:
+    """Of true zeros; of flows, which has almost nothing else, of the pairs that are listed."""
+    if level.false_discovery_rate is not None:
+        return level.false_discovery_rate
+    return level.false_positives / level.true_zeros if level.true_zeros else None
 
 
 def _percent(share: float | None) -> str:
@@ -82,8 +89,8 @@ def evaluation_page(release: str, levels: Sequence[LevelErrors], confidence: flo
             "Errors by level",
             table(COLUMNS, map(level_row, levels)),
             paragraph(
-                "False +: true zeros that are published as more. False -: counts above zero that "
-                "are published as zero."
+                "False +: true zeros that are published as more; for flows, the share of listed "
+                "pairs that have no trip. False -: counts above zero that are published as zero."
             ),
             picture(_bars("Root mean squared error", "", _rms(counts))),
         ),

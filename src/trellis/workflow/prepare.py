@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis.errors import InputError, SourceError, StructureError
+from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source
+from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
@@ -22,6 +23,8 @@ from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
+from trellis.workflow.flow_plan import flow_plan
+from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
 from trellis.workflow.spines import plan_with_interests
@@ -35,17 +38,41 @@ class Prepared:
     hierarchy: Hierarchy
     plan: Plan
     interests: Interests = field(default_factory=Interests)
+    destinations: Hierarchy | None = None  # of flows, where they differ from the origins
+
+    @property
+    def flow_tree(self) -> FlowTree:
+        """The two sides of flows."""
+        return flow_tree(self.plan, self.hierarchy, self.destinations)
 
 
-def prepare(spec: Spec, areas: Any = None, records: Any = None, interests: Any = None) -> Prepared:
-    """Read the hierarchy and make the plan; `areas` and `records` may be frames.
+def prepare(
+    spec: Spec,
+    areas: Any = None,
+    records: Any = None,
+    interests: Any = None,
+    destinations: Any = None,
+) -> Prepared:
+    """Read the hierarchy and make the plan; all but the spec may be frames.
 
     `interests` may hold a frame for each category of areas of interest.
     """
     hierarchy = read_hierarchy(spec, areas, records)
+    if spec.kind == FLOWS:
+        other = _read_destinations(spec, destinations, records)
+        plan = flow_plan(spec, hierarchy, other)
+        return Prepared(spec, hierarchy, plan, destinations=other)
     if spec.kind == GROUP_SIZES:
         return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
     return Prepared(spec, hierarchy, *_plan_counts(spec, hierarchy, interests))
+
+
+def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None:
+    if spec.destinations is not None:
+        return read_areas(spec, spec.destinations, frame, records, "destinations.source")
+    if frame is not None:
+        raise SpecError("destinations: a frame was given, and no such key says how to read it.")
+    return None
 
 
 def foreseen(prepared: Prepared) -> Plan:
@@ -114,14 +141,19 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
 
 
 def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:
-    """The tree of areas. If it comes with the records, errors quote nothing of what was read."""
-    source = resolve_source(spec, spec.hierarchy.file, areas, "hierarchy.source")
-    same_file = areas is None and records is None and spec.areas_come_with_records
+    """The tree of areas, of the origins for flows."""
+    return read_areas(spec, spec.hierarchy, areas, records, "hierarchy.source")
+
+
+def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key: str) -> Hierarchy:
+    """A tree of areas. If it comes with the records, errors quote nothing of what was read."""
+    source = resolve_source(spec, layout.file, areas, key)
+    same_file = areas is None and records is None and spec.comes_with_records(layout)
     if not same_file and (areas is None or areas is not records):
-        return _read_layout(spec.hierarchy, source, confidential=False)
+        return _read_layout(layout, source, confidential=False)
     spec.require_public_areas()
     try:
-        return _read_layout(spec.hierarchy, source, confidential=True)
+        return _read_layout(layout, source, confidential=True)
     except SourceError:
         raise
     except (InputError, StructureError):

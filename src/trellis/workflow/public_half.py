@@ -26,6 +26,7 @@ from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
 from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
+from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -33,6 +34,7 @@ from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
 from trellis.release.deployment_record import deployment_yaml
+from trellis.release.flow_ranges import flows_between
 from trellis.release.manifest import manifest
 from trellis.release.privacy_record import privacy_record
 from trellis.release.reading_guide import reading_guide
@@ -45,11 +47,14 @@ from trellis.storage.estimates import (
     write_area_estimates,
     write_estimates,
 )
+from trellis.storage.flows import read_flow_level
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
+from trellis.workflow.flow_release import write_flow_estimates, write_flow_release
+from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
 from trellis.workflow.progress import Progress
-from trellis.workflow.run_folder import RunFolder, spec_hash
+from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
 
 
 class Release:
@@ -66,7 +71,8 @@ class Release:
     def table(self, level: str) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper.
 
-        `level` may also be a category of areas of interest.
+        Of flows: origin, destination, attributes, count, std_error, lower, upper. `level` may also
+        be a category of areas of interest.
         """
         if level in (area.name for area in self.plan.interests):
             return read_table(self._tables / "areas" / f"{level}.parquet")
@@ -79,6 +85,23 @@ class Release:
             raise RunFolderError("Only a release of group sizes has statistics.")
         self._require(level)
         return read_table(self._tables / "statistics" / f"{level}.parquet")
+
+    def flows(
+        self,
+        origin_level: str,
+        destination_level: str,
+        *,
+        origins: Sequence[str] | None = None,
+        destinations: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Flows between any two levels, or some of their areas: origin, destination, count."""
+        if self.plan.kind != FLOWS or self.plan.flow is None:
+            raise RunFolderError("Only a release of flows has flows between areas.")
+        folder = RunFolder(self.path)
+        tree = flow_tree(self.plan, folder.hierarchy(), folder.destinations())
+        leaves = read_flow_level(folder.estimates, self.plan.levels[self.plan.flow.leaf_pairs])
+        levels = (origin_level, destination_level)
+        return flows_between(tree, leaves, levels, (origins, destinations))
 
     def _require(self, level: str) -> None:
         if level not in self.plan.levels:
@@ -97,8 +120,37 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
-    interests = folder.interests(plan)
     seconds: dict[str, float] = {}
+    if plan.kind == FLOWS:
+        _finish_flows(folder, plan, hierarchy, identity, seconds, progress)
+    else:
+        _finish_counts(folder, plan, hierarchy, identity, seconds, progress)
+    if not folder.report.is_dir():
+        with progress.stage("report"), new_folder(folder.report) as partial:
+            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
+            (partial / "index.html").write_text(page, encoding="utf-8")
+    made = (folder.measurements, folder.estimates, folder.release, folder.report)
+    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
+        remove_partials(path)
+    write_json(folder.privacy, privacy_record(plan))
+    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
+    write_json(
+        folder.manifest,
+        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
+    )
+    return Release(folder.path)
+
+
+def _finish_counts(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> None:
+    """Estimates and tables that are not there yet."""
+    interests = folder.interests(plan)
     if folder.estimates.is_dir():
         estimates = read_estimates(folder.estimates, hierarchy, plan.schema, adds_up=plan.adds_up)
         areas = read_area_estimates(folder.estimates, interests.categories, plan.schema)
@@ -114,20 +166,28 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
     if not folder.release.is_dir():
         with progress.stage("release"), _timed(seconds, "release"):
             _write_release(folder, plan, estimates, areas, identity.csv)
-    if not folder.report.is_dir():
-        with progress.stage("report"), new_folder(folder.report) as partial:
-            page = report_page(PublicRun(folder.path, plan, hierarchy, identity.run_id, _today()))
-            (partial / "index.html").write_text(page, encoding="utf-8")
-    made = (folder.measurements, folder.estimates, folder.release, folder.report)
-    for path in (*made, folder.privacy, folder.deployment, folder.manifest):
-        remove_partials(path)
-    write_json(folder.privacy, privacy_record(plan))
-    write_text(folder.deployment, deployment_yaml(plan, _today(), version("trellis-dp")))
-    write_json(
-        folder.manifest,
-        manifest(folder.path, folder.files(), plan.release, identity.run_id, seconds),
-    )
-    return Release(folder.path)
+
+
+def _finish_flows(
+    folder: RunFolder,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    identity: RunIdentity,
+    seconds: dict[str, float],
+    progress: Progress,
+) -> None:
+    """The same for flows, whose levels are never held all at once."""
+    tree = flow_tree(plan, hierarchy, folder.destinations())
+    if not folder.estimates.is_dir():
+        with progress.stage("estimate"), _timed(seconds, "estimate"):
+            remove_partials(folder.estimates)
+            with new_folder(folder.estimates) as partial:
+                write_flow_estimates(partial, folder.measurements, plan, tree, identity.tie_seed)
+    if not folder.release.is_dir():
+        with progress.stage("release"), _timed(seconds, "release"):
+            remove_partials(folder.release)
+            with new_folder(folder.release) as partial:
+                write_flow_release(partial, folder.estimates, plan, tree, identity.csv)
 
 
 def remake_report(folder: RunFolder) -> Path:
@@ -173,6 +233,8 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
     spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
     if folder.plan().kind == GROUP_SIZES:
         spec["mechanism"] = method
+    elif folder.plan().kind == FLOWS:
+        spec["estimator"] = method
     else:
         spec["estimate"] = {"method": method}
     hierarchy = folder.hierarchy()
@@ -182,7 +244,7 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
         plan = with_expected_errors(plan, hierarchy)
     else:  # the methods that work on a spine have the same best linear unbiased estimates
         plan = replace(plan, expected_errors=folder.plan().expected_errors)
-    target.start(identity, spec, plan, hierarchy, folder.interests(plan))
+    target.start(identity, spec, plan, hierarchy, folder.interests(plan), folder.destinations())
     try:
         with new_folder(target.measurements) as partial:
             shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)

@@ -1,6 +1,7 @@
 """A run folder: the public record of one release. Everything in it may be published.
 
     spec.yaml  run.json  plan.json  hierarchy.parquet      made first, in one step
+    destinations.parquet                                   of flows, where they differ
     spine.parquet  areas.parquet                           with them, where the spec has them
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
@@ -72,6 +73,7 @@ class RunFolder:
         self.identity_file = path / "run.json"
         self.plan_file = path / "plan.json"
         self.hierarchy_file = path / "hierarchy.parquet"
+        self.destinations_file = path / "destinations.parquet"
         self.spine_file = path / "spine.parquet"
         self.areas_file = path / "areas.parquet"
         self.measurements = path / "measurements"
@@ -125,6 +127,7 @@ class RunFolder:
         plan: Plan,
         hierarchy: Hierarchy,
         interests: Interests | None = None,
+        destinations: Hierarchy | None = None,
     ) -> None:
         """Make the folder with all that is known before measuring."""
         remove_partials(self.path)
@@ -135,6 +138,8 @@ class RunFolder:
             write_json(inside.identity_file, asdict(identity))
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
+            if destinations is not None:
+                write_hierarchy(inside.destinations_file, destinations)
             if interests is not None and interests.spine is not None:
                 write_spine(inside.spine_file, interests.spine)
             if interests is not None and interests.categories:
@@ -154,6 +159,10 @@ class RunFolder:
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)
+
+    def destinations(self) -> Hierarchy | None:
+        """The destinations of flows, where they differ from the origins."""
+        return read_hierarchy(self.destinations_file) if self.destinations_file.exists() else None
 
     def interests(self, plan: Plan) -> Interests:
         """Areas of interest and the spine, as the plan has them."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import SpecError
 from trellis.estimate.methods import estimate
-from trellis.measure.counts import exact_answers
+from trellis.measure.counts import answers_on_spine, exact_answers
 from trellis.model.estimates import Estimates
 from trellis.model.measurements import Measurements
 from trellis.planning.targets import Target
@@ -23,6 +23,7 @@ from trellis.privacy.bits import OsRandom, RandomBits
 from trellis.release.intervals import interval, interval_factor
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
+from trellis.workflow.public_half import published_estimates
 
 SIZE_CLASSES = (0, 1, 10, 100, 1_000, 10_000)
 """The least count of each class of size."""
@@ -114,7 +115,11 @@ def simulate(
     if releases < 1:
         raise SpecError("--simulate takes the number of releases to simulate, 1 or more.")
     plan, hierarchy = prepared.plan, prepared.hierarchy
-    exact = exact_answers(plan, hierarchy, TrueCounts(leaves))
+    spine, counts = prepared.interests.spine, TrueCounts(leaves)
+    if spine is None:
+        exact = exact_answers(plan, hierarchy, counts)
+    else:
+        exact = answers_on_spine(plan, hierarchy, counts, spine)
     truth = hierarchy.sum_up(leaves)
     shown = [~passing for passing in hierarchy.passes_through]
     outcomes = tuple(LevelOutcome(name) for name in plan.levels)
@@ -139,7 +144,10 @@ def _release(
         else answer + query.noise.sample(answer.size, bits).reshape(answer.shape)
         for query, answer in zip(prepared.plan.queries, exact, strict=True)
     ]
-    return estimate(Measurements(prepared.plan, prepared.hierarchy, tuple(noisy)), seed)
+    plan, hierarchy, spine = prepared.plan, prepared.hierarchy, prepared.interests.spine
+    tree = hierarchy if spine is None else spine.hierarchy
+    made = estimate(Measurements(plan, tree, tuple(noisy), spine), seed)
+    return published_estimates(plan, hierarchy, prepared.interests, made)[0]
 
 
 def _compare(

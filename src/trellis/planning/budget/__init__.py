@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trellis.planning.budget.allocation import allocate, least_budget, least_split, split_budget
+    from trellis.planning.budget.by_table import noise_for_tables
     from trellis.planning.budget.clipped import clipped_bias, clipped_mse, clipped_variance
     from trellis.planning.budget.noise import noise_for_shares
     from trellis.planning.budget.shares import Shares
@@ -22,6 +23,7 @@ __all__ = [
     "least_budget",
     "least_split",
     "noise_for_shares",
+    "noise_for_tables",
     "split_budget",
 ]
 
@@ -34,6 +36,7 @@ _HOME = {
     "least_budget": "allocation",
     "least_split": "allocation",
     "noise_for_shares": "noise",
+    "noise_for_tables": "by_table",
     "split_budget": "allocation",
 }
 

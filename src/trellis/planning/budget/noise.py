@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, floor, log10
 
@@ -40,8 +40,16 @@ def noise_for_shares(
     assert budget.epsilon is not None
     assert budget.delta is not None
     if table != PARTITION:
-        unit = _least_noise(budget.epsilon, budget.delta, shares, protection, table)
-        return {name: DiscreteGaussian(unit / share) for name, share in shares.items()}
+
+        def gaussian(noise: Fraction) -> dict[str, Mechanism]:
+            return {name: DiscreteGaussian(noise / share) for name, share in shares.items()}
+
+        tables = dict.fromkeys(shares, table)
+        return gaussian(
+            least_noise(
+                budget.epsilon, budget.delta, gaussian, protection, tables, change.l2_squared
+            )
+        )
     calibration = calibrate(
         budget.epsilon,
         budget.delta,
@@ -75,14 +83,17 @@ def noise_for_paths(
     return {share: calibration.mechanism(share) for share in shares.values()}
 
 
-def _least_noise(
+def least_noise(
     epsilon: Fraction,
     delta: Fraction,
-    shares: Mapping[str, Fraction],
+    mechanisms: Callable[[Fraction], Mapping[str, Mechanism]],
     protection: Protection,
-    table: Table,
+    tables: Mapping[str, Table],
+    l2_squared: int,
 ) -> Fraction:
     """The least noise, to six digits, found by halving below what zCDP asks for.
+
+    `mechanisms` gives the noise of each table; with noise n they cost rho = `l2_squared` / (2 n).
 
     Changes such as (1, -2, 1) are beyond `calibrate`, whose cells all move equally far. Whatever
     the search assumes, what it returns was seen to keep (epsilon, delta).
@@ -90,12 +101,11 @@ def _least_noise(
 
     def holds(noise: Fraction) -> bool:
         charges = tuple(
-            Charge(name, DiscreteGaussian(noise / share), table) for name, share in shares.items()
+            Charge(name, mechanism, tables[name]) for name, mechanism in mechanisms(noise).items()
         )
         return Guarantee(protection, charges).accountant.delta(epsilon) <= delta
 
-    change = table.change(protection.neighbours, protection.max_contribution)
-    enough = Fraction(change.l2_squared) / Fraction(2 * zcdp_rho(float(epsilon), float(delta)))
+    enough = Fraction(l2_squared) / Fraction(2 * zcdp_rho(float(epsilon), float(delta)))
     digit = Fraction(10) ** (floor(log10(enough)) - _DIGITS + 1)
     high = ceil(enough / digit)
     while not holds(high * digit):  # the floats of zcdp_rho may have been rounded down

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,12 @@ INSIDE, OUTSIDE = ":in", ":out"
 
 
 def branch(
-    hierarchy: Hierarchy, level: int | str, inside: Sequence[bool] | NDArray[np.bool_]
+    hierarchy: Hierarchy, level: int | str, inside: Collection[Any] | NDArray[Any]
 ) -> Reduction:
     """Split every node at and below `level` into its parts inside and outside a set of leaves.
 
-    `inside` holds one truth value per leaf. Nodes with leaves on one side only stay whole.
+    `inside` holds one truth value per leaf, or is a collection of leaf codes, or of positions of
+    leaves. Nodes with leaves on one side only stay whole.
     """
     marks = _marks(hierarchy, inside)
     top = require_level(hierarchy, level, 1, "the root holds all leaves. Branch below it.")
@@ -47,15 +49,35 @@ def branch(
     return Reduction(hierarchy, tree_of(hierarchy.level_names, codes, starts), order)
 
 
-def _marks(hierarchy: Hierarchy, inside: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.bool_]:
-    marks = np.asarray(inside)
-    if marks.shape != (hierarchy.sizes[-1],) or marks.dtype != np.bool_:
+def _marks(hierarchy: Hierarchy, inside: Collection[Any]) -> NDArray[np.bool_]:
+    n_leaves = hierarchy.sizes[-1]
+    given = inside.tolist() if isinstance(inside, np.ndarray) else list(inside)
+    kinds = {type(value) for value in given}
+    if kinds == {bool} and len(given) == n_leaves:
+        marks = np.array(given)
+    elif kinds == {str}:
+        marks = _marked_codes(hierarchy, given)
+    elif kinds == {int} and len(set(given)) == len(given) and set(given) <= set(range(n_leaves)):
+        marks = np.zeros(n_leaves, dtype=bool)
+        marks[given] = True
+    elif not given:
+        marks = np.zeros(n_leaves, dtype=bool)
+    else:
         raise StructureError(
-            f"inside must hold one truth value for each of the {hierarchy.sizes[-1]} leaves."
+            f"inside must hold one truth value for each of the {n_leaves} leaves, or codes of "
+            "leaves, or different positions of leaves."
         )
     if not marks.any():
         raise StructureError("A branch needs leaves inside, and has none.")
     return marks
+
+
+def _marked_codes(hierarchy: Hierarchy, given: list[str]) -> NDArray[np.bool_]:
+    leaves = hierarchy.codes(hierarchy.leaf_level).tolist()
+    wanted = set(given)
+    if unknown := sorted(wanted - set(leaves))[:1]:
+        raise StructureError(f"{unknown[0]!r} is no leaf of the hierarchy. Compare the codes.")
+    return np.array([leaf in wanted for leaf in leaves])
 
 
 def _codes(codes: Codes, node: NDArray[np.int64], side: NDArray[np.bool_]) -> Codes:

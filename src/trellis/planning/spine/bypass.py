@@ -35,7 +35,7 @@ from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechan
 
 Shares = Sequence[Fraction | Sequence[Fraction]]
 
-_LAPLACE = (DiscreteLaplace.name, "laplace", "pure")
+_LAPLACE = (DiscreteLaplace.name, "laplace", "pure", "pure_dp")
 _GAUSSIAN = (DiscreteGaussian.name, "gaussian", "zcdp")
 
 _NEAR = 1e-9
@@ -52,8 +52,8 @@ def bypass(
     """Bypass every parent for which that makes no estimate worse.
 
     `shares` holds one fraction, or one per node, for each level. `mechanism` is
-    `discrete_laplace` or `discrete_gaussian`. Nodes of the first `keep_levels` levels stay as they
-    are: levels whose totals are published exactly.
+    `discrete_laplace` (short: pure) or `discrete_gaussian` (zcdp). Nodes of the first `keep_levels`
+    levels stay as they are: levels whose totals are published exactly.
     """
     is_pure = _is_pure(mechanism)
     given = NodeShares.of(hierarchy, shares)
@@ -159,8 +159,8 @@ class _ShareTable:
 
 def _is_pure(mechanism: str | Mechanism | type[Mechanism]) -> bool:
     name = mechanism if isinstance(mechanism, str) else getattr(mechanism, "name", None)
-    if name in _LAPLACE or name in _GAUSSIAN:
-        return name in _LAPLACE
+    if isinstance(name, str) and name.lower() in _LAPLACE + _GAUSSIAN:
+        return name.lower() in _LAPLACE
     raise StructureError(
         f"Nodes are bypassed for {DiscreteLaplace.name} or {DiscreteGaussian.name} noise, "
         f"not for {mechanism!r}."

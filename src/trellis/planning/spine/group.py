@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from trellis.errors import StructureError
-from trellis.model.areas import Category, same_leaves
 from trellis.model.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, require_level, tree_of
 from trellis.planning.spine.regroup import (
     Several,
+    categories_of,
     check_cutoff,
     group_limits,
     number_codes,
@@ -41,8 +39,7 @@ def group_level(
     name = name or hierarchy.level_names[index] + SUFFIX
     if name in hierarchy.level_names:
         raise StructureError(f"There is a level {name!r} already. Give the groups another name.")
-    given = labels if isinstance(labels, Mapping) else {"areas": labels}
-    categories = [same_leaves(Category.of(c), hierarchy) for c in given.values()]
+    categories = categories_of(hierarchy, labels)
     if not categories:
         raise StructureError("Grouping needs areas of interest, and there are none.")
     start = hierarchy.child_start[index - 1]

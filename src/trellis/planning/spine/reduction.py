@@ -53,7 +53,8 @@ class Reduction:
 
         `estimates` holds one array per level of the new tree, or is the array of its leaves.
         """
-        leaves = estimates if isinstance(estimates, np.ndarray) else np.asarray(estimates[-1])
+        is_leaves = isinstance(estimates, np.ndarray) or np.ndim(estimates[-1]) == 0
+        leaves = np.asarray(estimates if is_leaves else estimates[-1])
         if leaves.shape[:1] != self.leaf_order.shape:
             raise StructureError(
                 f"There are {self.leaf_order.size} leaves, and estimates for {leaves.shape[:1]}. "

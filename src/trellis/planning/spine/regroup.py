@@ -16,7 +16,7 @@ from trellis.planning.spine.reduction import Reduction, tree_of
 
 Cut = Literal["fill", "even"]
 Labels = Sequence[str | None] | NDArray[Any] | Category
-Several = Labels | Mapping[str, Labels]
+Several = Labels | Mapping[str, Labels] | Sequence[Labels]
 """One entity code, or None, per leaf; or that for each of several categories."""
 
 MOST_CUTOFF = 1_000_000
@@ -83,13 +83,26 @@ def regroup_leaves(
 
 def combined(hierarchy: Hierarchy, labels: Several) -> NDArray[np.int64]:
     """A number for every leaf; equal numbers mean the same area in every category."""
-    categories = labels.values() if isinstance(labels, Mapping) else [labels]
     numbers = np.zeros(hierarchy.sizes[-1], dtype=np.int64)
-    for given in categories:
-        category = same_leaves(Category.of(given), hierarchy)
+    for position, category in enumerate(categories_of(hierarchy, labels)):
+        if position:  # so that products stay small
+            numbers = np.unique(numbers, return_inverse=True)[1]
         numbers = numbers * (category.size + 1) + category.member + 1
-        numbers = np.unique(numbers, return_inverse=True)[1]
     return numbers
+
+
+def categories_of(hierarchy: Hierarchy, labels: Several) -> list[Category]:
+    """The categories that labels describe, each with one entry per leaf."""
+    given: list[Any]
+    if isinstance(labels, Mapping):
+        given = list(labels.values())
+    elif (
+        isinstance(labels, list | tuple) and labels and not isinstance(labels[0], str | int | None)
+    ):
+        given = list(labels)
+    else:
+        given = [labels]
+    return [same_leaves(Category.of(one), hierarchy) for one in given]
 
 
 def group_limits(n_members: NDArray[np.int64], fanout_cutoff: int) -> NDArray[np.int64]:

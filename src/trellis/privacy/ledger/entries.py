@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trellis.privacy.changes import PARTITION, Table
+from trellis.privacy.flow_changes import FlowQuery, FlowTable
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import mechanism
@@ -71,11 +72,15 @@ def guarantee_from_json(text: str) -> Guarantee:
 
 def _table_to_json(table: Table) -> list[Any]:
     """Nothing for a partition, so that ledgers of counts alone look as they always did."""
+    if isinstance(table, FlowTable):
+        return [str(table.query), table.trips]
     return [str(table.query), table.max_quantity] if isinstance(table, SizeTable) else []
 
 
 def _table_from_json(fields: list[Any]) -> Table:
     if not fields:
         return PARTITION
-    query, max_quantity = fields
-    return SizeTable(SizeQuery(query), max_quantity)
+    query, bound = fields
+    if query in frozenset(FlowQuery):
+        return FlowTable(FlowQuery(query), bound)
+    return SizeTable(SizeQuery(query), bound)

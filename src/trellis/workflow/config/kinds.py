@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from pydantic import BaseModel
 
 from trellis.errors import SpecError
+from trellis.model.flows import FLOWS
+from trellis.workflow.config.flows import check_flows
 
+if TYPE_CHECKING:
+    from trellis.workflow.config.spec import Spec
+
+_SIZE_KEYS = (
+    "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
+    "data.size", "data.groups", "unprotected.groups", "estimate.weights",
+)  # fmt: skip
+_COUNT_KEYS = ("data.cells", "unprotected.totals", "estimate.method", "areas", "spine")
+_FLOW_KEYS = (
+    "tree", "estimator", "destinations", "trips", "attributes", "data.origin", "data.destination",
+    "data.unit", "estimate.penalty",
+)  # fmt: skip
 _FOREIGN = {
-    "counts": (
-        "mechanism", "group_register", "sizes", "data.group", "data.quantity", "data.max_quantity",
-        "data.size", "data.groups", "unprotected.groups", "estimate.weights",
-    ),
-    "group_sizes": (
-        "data.cells", "data.count", "unprotected.totals", "estimate.method", "areas", "spine",
-    ),
-}  # fmt: skip
+    "counts": (*_SIZE_KEYS, *_FLOW_KEYS),
+    "group_sizes": (*_COUNT_KEYS, "data.count", *_FLOW_KEYS),
+    "flows": (*_COUNT_KEYS, "data.area", *_SIZE_KEYS),
+}
 _MISSING = {
     "counts": {"data.area": ""},
     "group_sizes": {
@@ -24,6 +36,10 @@ _MISSING = {
         "do not tell which groups have nobody",
         "privacy.shares": ": how the budget is split over the levels, such as uniform or "
         "{county: 1/3, tract: 2/3}; it has no default for this kind",
+    },
+    "flows": {
+        "data.origin": ": the column with the area where a trip begins",
+        "data.destination": ": the column with the area where it ends",
     },
 }
 _FORMS = {
@@ -42,6 +58,14 @@ def check_kind(kind: str, spec: BaseModel) -> None:
             raise SpecError(f"Missing key {key!r}{hint}.")
     if kind == "group_sizes":
         _check_group_sizes(spec)
+    if kind == FLOWS:
+        check_flows(cast("Spec", spec))
+
+
+def foreign_defaults(kind: str, section: str) -> set[str]:
+    """Keys of a section that this kind has no use for; they hold defaults."""
+    paths = (path.split(".") for path in _FOREIGN[kind])
+    return {path[1] for path in paths if path[0] == section and len(path) == 2}
 
 
 def _check_group_sizes(spec: BaseModel) -> None:

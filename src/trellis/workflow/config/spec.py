@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from trellis.errors import PrivacyError, SpecError
+from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import DEFAULT_SIZE_MECHANISM, GROUP_SIZES
 from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
+from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flow_defaults
 from trellis.workflow.config.gaps import refuse_gaps
-from trellis.workflow.config.kinds import check_kind
+from trellis.workflow.config.kinds import check_kind, foreign_defaults
 from trellis.workflow.config.messages import one_line
 from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
 from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
@@ -49,6 +51,9 @@ class DataSpec(_Model):
     max_quantity: int = Field(default=1, ge=1, le=1_000_000, strict=True)
     size: str | None = None
     groups: str | None = None
+    origin: str | None = None
+    destination: str | None = None
+    unit: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -255,6 +260,7 @@ class EstimateSpec(_Model):
 
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
+    penalty: Exact | None = None
 
 
 class OutputSpec(_Model):
@@ -283,7 +289,7 @@ class Spec(_Model):
     """A release, as its owner describes it."""
 
     release: Name
-    kind: Literal["counts", "group_sizes"]
+    kind: Literal["counts", "group_sizes", "flows"]
     dataset: Name
     data: DataSpec
     hierarchy: HierarchySpec
@@ -296,6 +302,11 @@ class Spec(_Model):
     mechanism: SizeMechanismName | None = None
     sizes: SizesSpec | None = None
     group_register: RegisterSpec | None = None
+    tree: Literal["destination", "origin"] | None = None
+    estimator: FlowEstimatorName | None = None
+    destinations: HierarchySpec | None = None
+    trips: TripsSpec = TripsSpec()
+    attributes: dict[Name, tuple[str, ...]] | None = None
     areas: dict[Name, AreasSpec] = {}
     spine: Steps = ()
 
@@ -306,7 +317,7 @@ class Spec(_Model):
     def _default_mechanism(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("kind") == GROUP_SIZES:
             return {"mechanism": DEFAULT_SIZE_MECHANISM, **values}
-        return values
+        return with_flow_defaults(values) if isinstance(values, dict) else values
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -339,14 +350,24 @@ class Spec(_Model):
     @property
     def areas_come_with_records(self) -> bool:
         """Whether one file holds the confidential records and the public list of areas."""
-        records, areas = self.data.source, self.hierarchy.file
+        return any(map(self.comes_with_records, self.hierarchies))
+
+    def comes_with_records(self, layout: HierarchySpec) -> bool:
+        """Whether this list of areas is in the file of the records."""
+        records, areas = self.data.source, layout.file
         if records is None or areas is None:
             return False
         return may_share_rows(records, areas, self.resolve)
 
+    @property
+    def hierarchies(self) -> tuple[HierarchySpec, ...]:
+        """Of the areas; for flows of the origins, and of the destinations if they differ."""
+        both = (self.hierarchy, self.destinations)
+        return tuple(layout for layout in both if layout is not None)
+
     def require_public_areas(self) -> None:
         """Areas that come with the records must be declared public."""
-        if not self.hierarchy.public:
+        if not all(layout.public for layout in self.hierarchies):
             raise SpecError(
                 "The hierarchy comes from the confidential file: if the list of areas is public, "
                 "say so with hierarchy: {public: true}; otherwise name a public file."
@@ -389,19 +410,21 @@ class Spec(_Model):
 
     def public(self) -> dict[str, Any]:
         """The spec without places and credentials, as kept in the run folder."""
-        is_counts = self.kind != GROUP_SIZES
+        places = {"source": True, "parent_child": {"source"}, "hrc": {"source"}}
         return self.model_dump(
             mode="json",
             exclude_none=True,
             exclude={
-                "data": {"source", "max_quantity"} if is_counts else {"source"},
+                "data": {"source", *foreign_defaults(self.kind, "data")},
                 "group_register": {"source"},
                 "areas": {"__all__": {"source"}} if self.areas else True,
                 **({} if self.spine else {"spine": True}),
-                "hierarchy": {"source": True, "parent_child": {"source"}, "hrc": {"source"}},
+                "hierarchy": places,
+                "destinations": places,
                 "privacy": {"shares": {"optimal": {"prior": {"source", "crosswalk"}}}},
-                "unprotected": {"groups"} if is_counts else {"totals"},
-                "estimate": {} if is_counts else {"method"},
+                "unprotected": foreign_defaults(self.kind, "unprotected"),
+                "estimate": foreign_defaults(self.kind, "estimate"),
+                **({} if self.kind == FLOWS else {"trips": True}),
                 "ledger": True,
             },
         )

@@ -1,0 +1,72 @@
+"""One family at a time: from noisy children to whole ones that add up to their parent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.estimate.chebyshev import project_chebyshev_families
+from trellis.estimate.projection import project_l2_families
+from trellis.model.plan import Plan
+from trellis.numerics.sparse_support import keep_largest
+from trellis.numerics.ties import tie_key
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRule:
+    """How the children of one level are fitted.
+
+    `variance` is that of the level's noise; `penalty` is in standard deviations of it. The seed
+    breaks ties by the position of a child on its level, so that slices give what the whole gives.
+    """
+
+    method: str
+    variance: float
+    penalty: float
+    seed: int
+
+    @classmethod
+    def of(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
+        (query,) = (q for q in plan.queries if q.level == plan.levels[level])
+        penalty = 0.0 if plan.penalty is None else float(plan.penalty)
+        return cls(plan.method, query.variance, penalty, (tie_seed + level) % 2**63)
+
+    def fit(self, values: Ints, start: Ints, totals: Ints, first_index: int) -> Ints:
+        """Whole numbers of at least zero that sum to `totals` in every family."""
+        if self.method == "sparse":
+            kept = np.empty(values.size, dtype=np.bool_)
+            price = self.penalty**2 * self.variance
+            key = tie_key(self.seed)
+            keep_largest(values, start, totals, price, key, first_index, kept, 0, totals.size)
+            return self.fit_within(kept, values, start, totals, first_index)
+        return self._project(values, start, totals, first_index)
+
+    def fit_within(
+        self, allowed: Bools, values: Ints, start: Ints, totals: Ints, first_index: int
+    ) -> Ints:
+        """The same, with zeros outside `allowed`."""
+        where = np.flatnonzero(allowed)
+        pointer = np.searchsorted(where, start)
+        counts = np.zeros(values.size, dtype=np.int64)
+        counts[where] = self._project(values[where], pointer, totals, first_index)
+        return counts
+
+    def _project(self, values: Ints, start: Ints, totals: Ints, first_index: int) -> Ints:
+        project = _PROJECTIONS[self.method]
+        return project(values, start, totals, tie_seed=self.seed, first_index=first_index,
+                       workers=1)  # fmt: skip
+
+
+_PROJECTIONS: dict[str, Callable[..., Ints]] = {
+    "chebyshev": project_chebyshev_families,
+    "chebyshev_descending": partial(project_chebyshev_families, order="descending"),
+    "l2": project_l2_families,
+    "sparse": project_chebyshev_families,
+}

@@ -1,0 +1,67 @@
+"""The keys of kind: flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from trellis.errors import SpecError
+from trellis.model.flow_estimators import DEFAULT_FLOW_ESTIMATOR, DEFAULT_PENALTY
+from trellis.model.flows import FLOWS, Side
+
+if TYPE_CHECKING:
+    from trellis.workflow.config.spec import Spec
+
+FlowEstimatorName = Literal["chebyshev", "chebyshev_descending", "l2", "sparse"]
+
+
+class TripsSpec(BaseModel):
+    """How many trips a unit has, and what happens to more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: Literal["exactly", "at_most"] | None = None
+    distinct: bool = False
+    above: Literal["reject", "cap"] = "reject"
+
+
+def with_flow_defaults(values: dict[str, Any]) -> dict[str, Any]:
+    """The keys of flows that a spec leaves out."""
+    if values.get("kind") != FLOWS:
+        return values
+    values = {"tree": str(Side.DESTINATION), "estimator": DEFAULT_FLOW_ESTIMATOR, **values}
+    estimate = values.get("estimate", {})
+    if values["estimator"] == "sparse" and isinstance(estimate, dict):
+        values["estimate"] = {"penalty": str(DEFAULT_PENALTY), **estimate}
+    return values
+
+
+def has_exact_number(spec: Spec) -> bool:
+    """Whether every unit has exactly max_contribution trips, so that their total cannot move."""
+    if spec.trips.number is None:
+        return spec.privacy.max_contribution == 1
+    return spec.trips.number == "exactly"
+
+
+def check_flows(spec: Spec) -> None:
+    """Keys that do not go together."""
+    if spec.trips.above == "cap" and spec.data.unit is None:
+        raise SpecError("trips.above: cap needs data.unit, the column that tells whose a trip is.")
+    if spec.trips.above == "cap" and has_exact_number(spec):
+        raise SpecError(
+            "trips.above: cap drops trips, so their number is not public. Write "
+            "trips: {number: at_most}; the grand total is then measured with noise."
+        )
+    if (spec.estimator == "sparse") != (spec.estimate.penalty is not None):
+        raise SpecError("estimate.penalty goes with estimator: sparse, and only with it.")
+    if spec.estimate.penalty is not None and not 0 <= spec.estimate.penalty <= 1000:
+        raise SpecError(
+            "estimate.penalty is a number of standard deviations, from 0 (keep all) to 1000."
+        )
+    for name, categories in (spec.attributes or {}).items():
+        if len(categories) < 2 or len(set(categories)) != len(categories):
+            raise SpecError(
+                f"attributes.{name}: list two or more distinct categories; they are declared, "
+                "never read from the records."
+            )

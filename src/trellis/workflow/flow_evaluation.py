@@ -1,0 +1,74 @@
+"""Compares released flows with the true ones. The result is confidential."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.confidential.flows import TrueFlows
+from trellis.confidential.metrics import LevelErrors, level_errors
+from trellis.errors import InputError
+from trellis.model.flows import FlowTree, Nodes
+from trellis.release.flow_ranges import lifted
+from trellis.storage.flows import read_flow_level
+from trellis.workflow.prepare import Prepared
+from trellis.workflow.run_folder import RunFolder
+
+Ints = NDArray[np.int64]
+
+
+def compare_flows(
+    folder: RunFolder, prepared: Prepared, flows: TrueFlows
+) -> tuple[LevelErrors, ...]:
+    """Errors of every level, over the pairs that are listed or have a trip.
+
+    All others are zero and published as zero: counted in, they would only hide the errors.
+    """
+    plan, tree, found = prepared.plan, prepared.flow_tree, []
+    for level, name in enumerate(plan.levels):
+        listed = read_flow_level(folder.estimates, name)
+        if level == 0 and plan.unprotected_totals and listed.counts.sum() != flows.total:
+            raise InputError(
+                "The truth does not have the total that the release publishes exactly: it is "
+                "another edition of the records, or other records."
+            )
+        keys, counts = _true_flows(tree, level, flows)
+        errors = flow_errors(
+            name, (keys, counts), (_keys(tree, level, listed.nodes), listed.counts)
+        )
+        found.append(replace(errors, areas=plan.areas[level]))
+    return tuple(found)
+
+
+def flow_errors(level: str, truth: tuple[Ints, Ints], listed: tuple[Ints, Ints]) -> LevelErrors:
+    """Errors over the union of true and listed pairs, each given by distinct keys and counts."""
+    keys = np.union1d(truth[0], listed[0])
+    columns = []
+    for some, counts in (truth, listed):
+        column = np.zeros((max(keys.size, 1), 1), dtype=np.int64)  # nothing at all: one true zero
+        column[np.searchsorted(keys, some), 0] = counts
+        columns.append(column)
+    errors = level_errors(level, "counts", columns[0], columns[1])
+    return replace(errors, false_discovery_rate=errors.false_positives / max(1, listed[0].size))
+
+
+def _true_flows(tree: FlowTree, level: int, flows: TrueFlows) -> tuple[Ints, Ints]:
+    origin, destination = tree.shape.depths(level)
+    nodes = Nodes(
+        lifted(tree.origins, origin, flows.origin).astype(np.int32),
+        lifted(tree.destinations, destination, flows.destination).astype(np.int32),
+        flows.cell if level > tree.shape.leaf_pairs else None,
+    )
+    keys, inverse = np.unique(_keys(tree, level, nodes), return_inverse=True)
+    counts = np.zeros(keys.size, dtype=np.int64)
+    np.add.at(counts, inverse, flows.count)
+    return keys, counts
+
+
+def _keys(tree: FlowTree, level: int, nodes: Nodes) -> Ints:
+    """One number for each pair, or cell of a pair."""
+    width = tree.destinations.sizes[tree.shape.depths(level)[1]]
+    keys = nodes.origin.astype(np.int64) * width + nodes.destination
+    return keys if nodes.cell is None else keys * tree.n_cells + nodes.cell
