@@ -95,7 +95,7 @@ def show(results: dict[str, dict[str, float]]) -> None:
     for stage in stages:
         print(f"  {stage:<20}" + "".join(f"{r[stage]:>14.2f}" for r in results.values()))
     rest = [r["run"] - sum(r[s] for s in stages if s not in AROUND) for r in results.values()]
-    print(f"  {'report, manifest, rest':<20}" + "".join(f"{x:>12.2f}" for x in rest))
+    print(f"  {'hashes and the rest':<20}" + "".join(f"{x:>14.2f}" for x in rest))
     for title, key, form in (
         ("end to end", "total", ">14.2f"), ("processor seconds", "cpu", ">14.2f"),
         ("per million blocks", "per million", ">14.2f"), ("peak memory, GB", "gigabytes", ">14.2f"),

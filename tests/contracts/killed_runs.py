@@ -192,14 +192,14 @@ def reuse_what_lies_there() -> None:
 
 def forget_the_run() -> None:
     """A run that was begun is thrown away and begun again."""
-    real = api.measure
+    real = api._measure
 
-    def forgetful(spec, out, **rest):
-        if not (out / "measurements").is_dir():
-            shutil.rmtree(out, ignore_errors=True)
-        return real(spec, out, **rest)
+    def forgetful(folder, *rest):
+        if not folder.is_measured:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        real(folder, *rest)
 
-    api.measure = forgetful
+    api._measure = forgetful
 
 
 MUTATIONS = {f.__name__: f for f in (charge_after_drawing, reuse_what_lies_there, forget_the_run)}

@@ -92,8 +92,8 @@ def intervals(run: RunFiles) -> Iterator[str]:
         name = f"release/{level.name}.parquet"
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         yield from margins(run, name, table)
-        if not table["lower"].null_count:
-            yield from _confidence(run, level, name, table)
+        if not table["std_error"].null_count:
+            yield from _stated_confidence(run, level, name, table)
 
 
 def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
@@ -113,16 +113,16 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
         yield f"{name} has counts outside their interval"
 
 
-def _confidence(run: RunFiles, level: Level, name: str, table: pa.Table) -> Iterator[str]:
-    """Every interval lies around the estimate, as wide as the stated confidence makes it."""
+def _stated_confidence(run: RunFiles, level: Level, name: str, table: pa.Table) -> Iterator[str]:
+    """The ends are those of an interval around the centre that the estimates have."""
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
     estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
     centre = estimated.to_numpy()[_rows(run, level)]
     reach = _factor(run.plan) * std_error + 0.5
-    ends = np.ceil(counts - _TOLERANCE), np.floor(counts + _TOLERANCE)
+    least, most = np.floor(counts + _TOLERANCE), np.ceil(counts - _TOLERANCE)
     if not (
-        _is_end(lower, centre - reach, np.ceil, np.minimum, ends[1]).all()
-        and _is_end(upper, centre + reach, np.floor, np.maximum, ends[0]).all()
+        _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
+        and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
     ):
         yield f"{name} has intervals that do not have the stated confidence"
 

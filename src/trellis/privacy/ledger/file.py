@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS charge (
 
 _REASONS = {
     "SQLITE_FULL": "no space left",
+    "SQLITE_IOERR_WRITE": "no space left, or the disk fails",
     "SQLITE_READONLY": "no permission to write",
     "SQLITE_READONLY_DIRECTORY": "no permission to write",
     "SQLITE_CANTOPEN": "no permission to write",
