@@ -5,28 +5,19 @@ run and every error path, everything written or said is searched: standard outpu
 tracebacks, the run folder (Parquet decoded), the ledger, temporary files.
 """
 
-import gzip
-import logging
 import subprocess
 import sys
-import traceback
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import trellis
-from trellis.cli.app import app
+from contracts.canary import COUNT, FRACTION, TEXT, crash_shows_no_planted_value, found, texts_in
 from trellis.errors import SpecError
 from trellis.workflow import confidential_half
-
-COUNT = 7_654_321
-FRACTION = 7654.321
-TEXT = "canary-4711"
-PLANTED = (str(COUNT), TEXT, str(FRACTION))
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
 SPEC = {
@@ -55,47 +46,6 @@ def world(folder: Path, people: list, areas: list | None = None) -> Path:
     (folder / "areas.csv").write_text(AREAS)
     (folder / "spec.yaml").write_text(yaml.safe_dump(SPEC))
     return folder / "spec.yaml"
-
-
-def texts_in(folder: Path, leave_out: tuple[str, ...] = ()):
-    """Everything in a folder as text, Parquet decoded and archives opened."""
-    for path in folder.rglob("*"):
-        yield path.name
-        if not path.is_file() or path.name in leave_out:
-            continue
-        content = path.read_bytes()
-        yield content.decode("latin-1")
-        if path.suffix == ".parquet":
-            table = pq.ParquetFile(path).read()
-            yield f"{table.schema.metadata} " + " ".join(
-                str(value) for column in table.columns for value in column.to_pylist()
-            )
-        if path.suffix == ".gz":
-            yield gzip.decompress(content).decode("latin-1")
-
-
-def found(texts) -> list[str]:
-    return [planted for text in texts for planted in PLANTED if planted in text]
-
-
-@pytest.fixture
-def invoke(tmp_path, monkeypatch, caplog):
-    """Run a command; return its exit code and all that it said or logged or left in temp."""
-    temp = tmp_path / "temp"
-    temp.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temp))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.chdir(temp)
-    caplog.set_level(logging.DEBUG)
-
-    def run(*arguments) -> tuple[int, list[str]]:
-        result = CliRunner().invoke(app, [str(a) for a in arguments])
-        said = [result.output, result.stderr, caplog.text]
-        if result.exception is not None:
-            said += traceback.format_exception(result.exception)
-        return result.exit_code, [*said, *texts_in(temp)]
-
-    return run
 
 
 def test_full_run_shows_no_planted_value(tmp_path, invoke):
@@ -134,21 +84,11 @@ def test_error_paths_show_no_planted_value(tmp_path, invoke, case, command):
 
 
 def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch):
-    """An unexpected failure keeps its traceback, which must not quote the records either."""
     steps = ["measure_counts", "write_measurements", "sync_tree", "publish"]
     for step in steps:
         spec = world(tmp_path / step, [COUNT, 5_000_000, 2_000_000])
 
-        def fail(*_args, **_kwargs):
-            raise RuntimeError("planned crash")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(confidential_half, step, fail)
-            code, texts = invoke("run", spec)
-        assert code == 1
-        assert "planned crash" in "".join(texts)
-        assert not found(texts)
-        assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+        crash_shows_no_planted_value(spec, step, invoke, monkeypatch)
 
 
 def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):

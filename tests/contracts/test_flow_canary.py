@@ -10,7 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from contracts.test_canary import COUNT, FRACTION, TEXT, found, texts_in
+from contracts.canary import (
+    COUNT,
+    FRACTION,
+    TEXT,
+    crash_shows_no_planted_value,
+    found,
+    quoting_error_is_found,
+    texts_in,
+)
 from trellis.privacy.ledger import Ledger
 from trellis.workflow import confidential_half
 
@@ -110,15 +118,7 @@ STEPS = ["measure_flows", "sync_tree", "folder_digest", "publish"]
 @pytest.mark.parametrize("step", STEPS)
 def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch, step):
     spec = world(tmp_path / "w")
-
-    def fail(*_args, **_kwargs):
-        raise RuntimeError("planned crash")
-
-    monkeypatch.setattr(confidential_half, step, fail)
-    code, texts = invoke("run", spec)
-    assert code == 1
-    assert not found(texts)
-    assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+    crash_shows_no_planted_value(spec, step, invoke, monkeypatch)
 
 
 # -- spent once -----------------------------------------------------------------------------------
@@ -176,14 +176,6 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.errors import InputError
     from trellis.ingest import flows
 
-    def quoting(reader, column, name, what="counts"):
-        value = reader.query(f"SELECT max({name}) AS v FROM joined")["v"][0]
-        raise InputError(f"Bad value {value}.")
-
-    monkeypatch.setattr(flows, "check_column", quoting)
-    code, texts = invoke("check", world(tmp_path / "w"))
-    assert code == 2
-    assert found(texts)
+    quoting_error_is_found(world(tmp_path / "w"), flows, "max", invoke, monkeypatch)

@@ -6,18 +6,17 @@ ingest reads them, the real tree of true flows answers; the accountant's claims 
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, combinations_with_replacement, product
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from contracts.neighbours import stated_cost, worst_cost
 from flow_worlds import MODES, ONE_CELL, dense, flows_plan, tree_of
 from trellis.ingest.flows import TripColumns, TripRules, read_flows
 from trellis.model import Hierarchy
 from trellis.privacy.budget import Budget
-from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 
 TREE = Hierarchy.from_paths([("r", "a", "1"), ("r", "a", "2"), ("r", "b", "3")],
@@ -83,26 +82,9 @@ def tabulated(world, trips):
 
 
 def assert_within_charge(plan, world, *, reached=True):
-    guarantee, worst = plan.privacy, Fraction(0)
-    charged = {charge.label: guarantee.change(charge) for charge in guarantee.charges}
-    for left, right in world.changes():
-        cost = Fraction(0)
-        for query, a, b in zip(
-            plan.queries, tabulated(world, left), tabulated(world, right), strict=True
-        ):
-            moved = np.abs(a - b).ravel()
-            if query.noise is None:
-                assert not moved.any(), f"{query.label} is exact and moves"
-                continue
-            l1, l2_squared = int(moved.sum()), int((moved**2).sum())
-            assert l1 <= charged[query.label].l1
-            assert l2_squared <= charged[query.label].l2_squared
-            is_pure = isinstance(query.noise, DiscreteLaplace)
-            cost += query.noise.epsilon(l1) if is_pure else query.noise.rho(l2_squared)
-        worst = max(worst, cost)
-    stated = guarantee.rho if guarantee.pure_epsilon is None else guarantee.pure_epsilon
-    assert worst <= stated
-    assert not reached or worst == stated
+    worst = worst_cost(plan, world.changes(), partial(tabulated, world))
+    assert worst <= stated_cost(plan)
+    assert not reached or worst == stated_cost(plan)
 
 
 GAUSSIAN, LAPLACE = Budget(rho=Fraction(1)), Budget(epsilon=Fraction(1))

@@ -9,7 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from contracts.test_canary import COUNT, FRACTION, TEXT, found, texts_in
+from contracts.canary import (
+    COUNT,
+    FRACTION,
+    TEXT,
+    crash_shows_no_planted_value,
+    found,
+    goes_on_without_a_second_charge,
+    quoting_error_is_found,
+    texts_in,
+)
 from trellis.workflow import confidential_half
 
 HOMES = ["h1", "h2", "h3"]
@@ -115,42 +124,17 @@ def test_error_paths_of_records_show_no_planted_value(tmp_path, invoke, case, co
 
 
 @pytest.mark.parametrize("step", ["measure_counts", "write_measurements", "publish"])
-def test_crash_in_every_later_step_shows_no_planted_value(
-    tmp_path,
-    invoke,
-    monkeypatch,
-    step,
-):
+def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch, step):
     spec = world(tmp_path / "w")
-
-    def fail(*_args, **_kwargs):
-        raise RuntimeError("planned crash")
-
-    monkeypatch.setattr(confidential_half, step, fail)
-    code, texts = invoke("run", spec)
-    assert code == 1
-    assert not found(texts)
-    assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+    crash_shows_no_planted_value(spec, step, invoke, monkeypatch)
 
 
 # -- spent once -----------------------------------------------------------------------------------
 
 
 def test_a_run_that_broke_off_goes_on_without_a_second_charge(tmp_path, invoke, monkeypatch):
-    from trellis.privacy.ledger import Ledger
-
     spec = world(tmp_path / "w")
-
-    def fail(*_args, **_kwargs):
-        raise RuntimeError("planned crash")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, "write_measurements", fail)
-        assert invoke("run", spec)[0] == 1
-    assert invoke("run", spec)[0] == 0
-    assert invoke("verify", spec.parent / "runs" / "canary")[0] == 0
-    (entry,) = Ledger(spec.parent / "ledger.sqlite").entries("canary")
-    assert entry.is_settled
+    goes_on_without_a_second_charge(spec, "write_measurements", invoke, monkeypatch)
 
 
 # -- mutations: each must make the search above find something ------------------------------------
@@ -170,14 +154,7 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.errors import InputError
     from trellis.ingest import group_sizes
 
-    def quoting(reader, column, name, what="counts"):
-        value = reader.query(f"SELECT min({name}) AS v FROM joined")["v"][0]
-        raise InputError(f"Bad value {value}.")
-
-    monkeypatch.setattr(group_sizes, "check_column", quoting)
-    code, texts = invoke("check", world(tmp_path / "w", GOOD | {"size": [COUNT] * 3}))
-    assert code == 2
-    assert found(texts)
+    spec = world(tmp_path / "w", GOOD | {"size": [COUNT] * 3})
+    quoting_error_is_found(spec, group_sizes, "min", invoke, monkeypatch)

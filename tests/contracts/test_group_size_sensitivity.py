@@ -10,10 +10,10 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from contracts.neighbours import stated_cost, worst_cost
 from size_worlds import TREE, sizes_plan
 from trellis.confidential.counts import TrueCounts
 from trellis.ingest.group_sizes import RecordColumns, Sizes, sizes_from_records
@@ -23,7 +23,7 @@ from trellis.model import Plan
 from trellis.model.size_mechanisms import SIZE_MECHANISMS
 from trellis.privacy.budget import Budget
 from trellis.privacy.group_size_changes import SizeQuery
-from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from trellis.privacy.mechanisms import DiscreteGaussian
 from trellis.privacy.neighbours import Neighbours
 
 CAP = 4
@@ -95,24 +95,9 @@ def assert_within_charge(plan: Plan, changes, z: int, *, reached: bool = True) -
             cache[sizes] = exact_answers(plan, TREE, tabulated(sizes, z))
         return cache[sizes]
 
-    guarantee, worst = plan.privacy, Fraction(0)
-    charged = {charge.label: guarantee.change(charge) for charge in guarantee.charges}
-    for left, right in changes:
-        cost = Fraction(0)
-        for query, a, b in zip(plan.queries, measured(left), measured(right), strict=True):
-            moved = np.abs(a - b).ravel()
-            if query.noise is None:
-                assert not moved.any(), f"{query.label} is exact and moves"
-                continue
-            l1, l2_squared = int(moved.sum()), int((moved**2).sum())
-            assert l1 <= charged[query.label].l1
-            assert l2_squared <= charged[query.label].l2_squared
-            is_pure = isinstance(query.noise, DiscreteLaplace)
-            cost += query.noise.epsilon(l1) if is_pure else query.noise.rho(l2_squared)
-        worst = max(worst, cost)
-    stated = guarantee.rho if guarantee.pure_epsilon is None else guarantee.pure_epsilon
-    assert worst <= stated
-    assert not reached or worst == stated
+    worst = worst_cost(plan, changes, measured)
+    assert worst <= stated_cost(plan)
+    assert not reached or worst == stated_cost(plan)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=str)

@@ -8,9 +8,17 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from contracts.test_canary import COUNT, FRACTION, TEXT, found, texts_in
+from contracts.canary import (
+    COUNT,
+    FRACTION,
+    TEXT,
+    crash_shows_no_planted_value,
+    found,
+    goes_on_without_a_second_charge,
+    quoting_error_is_found,
+    texts_in,
+)
 from trellis.privacy.ledger import Ledger
-from trellis.workflow import confidential_half
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-4.
 SPEC = {
@@ -117,15 +125,7 @@ def test_the_rule_that_records_break_is_named_in_the_confidential_log_only(tmp_p
 @pytest.mark.parametrize("step", ["measure_histograms", "sync_tree", "publish"])
 def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch, step):
     spec = world(tmp_path / "w")
-
-    def fail(*_args, **_kwargs):
-        raise RuntimeError("planned crash")
-
-    monkeypatch.setattr(confidential_half, step, fail)
-    code, texts = invoke("run", spec)
-    assert code == 1
-    assert not found(texts)
-    assert not found(texts_in(spec.parent, leave_out=("records.parquet",)))
+    crash_shows_no_planted_value(spec, step, invoke, monkeypatch)
 
 
 # -- spent once -----------------------------------------------------------------------------------
@@ -133,17 +133,7 @@ def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monk
 
 def test_a_run_that_broke_off_goes_on_without_a_second_charge(tmp_path, invoke, monkeypatch):
     spec = world(tmp_path / "w")
-
-    def fail(*_args, **_kwargs):
-        raise RuntimeError("planned crash")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, "sync_tree", fail)
-        assert invoke("run", spec)[0] == 1
-    assert invoke("run", spec)[0] == 0
-    assert invoke("verify", spec.parent / "runs" / "canary")[0] == 0
-    (entry,) = Ledger(spec.parent / "ledger.sqlite").entries("canary")
-    assert entry.is_settled
+    goes_on_without_a_second_charge(spec, "sync_tree", invoke, monkeypatch)
 
 
 # -- mutations: each must make the search above find something ------------------------------------
@@ -162,14 +152,6 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.errors import InputError
     from trellis.ingest import histograms
 
-    def quoting(reader, column, name, what="counts"):
-        value = reader.query(f"SELECT max({name}) AS v FROM joined")["v"][0]
-        raise InputError(f"Bad value {value}.")
-
-    monkeypatch.setattr(histograms, "check_column", quoting)
-    code, texts = invoke("check", world(tmp_path / "w"))
-    assert code == 2
-    assert found(texts)
+    quoting_error_is_found(world(tmp_path / "w"), histograms, "max", invoke, monkeypatch)

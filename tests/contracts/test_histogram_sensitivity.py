@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from contracts.neighbours import stated_cost, worst_cost
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.ingest.histograms import tabulate_long
 from trellis.measure.histograms import exact_histogram_answers
 from trellis.model import Plan, PlannedQuery
 from trellis.privacy.budget import Budget
-from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 
 LEAVES = TREE.codes("town").tolist()
@@ -88,22 +87,7 @@ def assert_within_charge(plan: Plan, pairs) -> None:
             _MEASURED[key] = answers(plan, content)
         return _MEASURED[key]
 
-    protection, worst = plan.protection, Fraction(0)
-    for left, right in pairs:
-        cost = Fraction(0)
-        for query, a, b in zip(plan.queries, measured(left), measured(right), strict=True):
-            moved = np.abs(a - b).ravel()
-            if query.noise is None:
-                assert not moved.any(), f"{query.label} is exact and moves"
-                continue
-            assert moved.sum() <= protection.l1
-            assert (moved**2).sum() <= protection.l2_squared
-            if isinstance(query.noise, DiscreteLaplace):
-                cost += query.noise.epsilon(int(moved.sum()))
-            else:
-                cost += query.noise.rho(int((moved**2).sum()))
-        worst = max(worst, cost)
-    stated = plan.privacy.rho if plan.privacy.pure_epsilon is None else plan.privacy.pure_epsilon
+    worst, stated = worst_cost(plan, pairs, measured), stated_cost(plan)
     assert worst <= stated
     # Under replace the root's total does not move, and the strategy pays for it all the same.
     free = sum(q.share for q in plan.queries if q.query == "total" and

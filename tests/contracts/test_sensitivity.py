@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
+from contracts.neighbours import stated_cost, worst_cost
 from trellis.ingest.counts import tabulate
 from trellis.measure.counts import exact_answers
 from trellis.model import Hierarchy, Plan, PlannedQuery, Schema
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
-from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 
 HIERARCHY = Hierarchy.from_paths(
@@ -96,24 +95,10 @@ def assert_within_charge(plan: Plan, pairs, n_cells: int) -> None:
             cache[content] = answers(plan, content, n_cells)
         return cache[content]
 
-    protection = plan.protection
-    worst = Fraction(0)
-    for left, right in pairs:
-        cost = Fraction(0)
-        for query, a, b in zip(plan.queries, measured(left), measured(right), strict=True):
-            moved = np.abs(a - b).ravel()
-            if query.noise is None:
-                assert not moved.any(), f"{query.label} is exact and moves"
-                continue
-            assert moved.sum() <= protection.l1
-            assert (moved**2).sum() <= protection.l2_squared
-            if isinstance(query.noise, DiscreteLaplace):
-                cost += query.noise.epsilon(int(moved.sum()))
-            else:
-                cost += query.noise.rho(int((moved**2).sum()))
-        worst = max(worst, cost)
-    pure = plan.privacy.pure_epsilon
-    assert worst == (plan.privacy.rho if pure is None else pure)
+    changes = [plan.privacy.change(charge) for charge in plan.privacy.charges]
+    assert all(change.l1 == plan.protection.l1 for change in changes)
+    assert all(change.l2_squared == plan.protection.l2_squared for change in changes)
+    assert worst_cost(plan, pairs, measured) == stated_cost(plan)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=str)

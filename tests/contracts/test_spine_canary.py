@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from contracts.test_canary import COUNT, SPEC, TEXT, found, texts_in
+from contracts.canary import COUNT, TEXT, found, texts_in
+from contracts.test_canary import SPEC
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 AREAS = "region,county,area\nr,c1,a1\nr,c2,a2\nr,c2,a3\nr,c2,a4\n"

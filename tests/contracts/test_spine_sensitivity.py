@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from contracts.neighbours import worst_cost
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import StructureError
 from trellis.measure.counts import answers_on_spine, exact_answers, measure_counts
@@ -19,7 +20,6 @@ from trellis.planning.spine.steps import Branch, Bypass, GroupLevel, RegroupLeav
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
-from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 from trellis.storage.spines import spine_digest
 
@@ -62,7 +62,7 @@ def counts(content, n_cells):
     return TrueCounts(leaves)
 
 
-def worst_cost(plan, spine, neighbours, m, n_cells):
+def worst_on_spine(plan, spine, neighbours, m, n_cells):
     answers: dict = {}
 
     def measured(content):
@@ -70,19 +70,7 @@ def worst_cost(plan, spine, neighbours, m, n_cells):
             answers[content] = answers_on_spine(plan, TREE, counts(content, n_cells), spine)
         return answers[content]
 
-    worst = F(0)
-    for left, right in pairs(neighbours, m, n_cells):
-        cost = F(0)
-        for query, a, b in zip(plan.queries, measured(left), measured(right), strict=True):
-            moved = np.abs(a - b).ravel()
-            if query.noise is None:
-                assert not moved.any()
-            elif isinstance(query.noise, DiscreteLaplace):
-                cost += query.noise.epsilon(int(moved.sum()))
-            else:
-                cost += query.noise.rho(int((moved**2).sum()))
-        worst = max(worst, cost)
-    return worst
+    return worst_cost(plan, pairs(neighbours, m, n_cells), measured)
 
 
 @pytest.mark.parametrize("name", SPINES)
@@ -94,7 +82,7 @@ def test_the_worst_neighbour_costs_what_was_charged(name, budget, neighbours, m,
     guarantee = plan.plan.privacy
     charged = guarantee.rho if budget == "rho" else guarantee.pure_epsilon
     assert charged == 1
-    assert worst_cost(plan.plan, plan.spine, neighbours, m, n_cells) == charged
+    assert worst_on_spine(plan.plan, plan.spine, neighbours, m, n_cells) == charged
 
 
 def test_noise_of_one_level_differs_and_paths_are_priced():
@@ -111,7 +99,7 @@ def test_mutation_doubling_a_share_is_caught():
         for q in plan.plan.queries
     )
     changed = replace(plan.plan, queries=queries)
-    assert worst_cost(changed, plan.spine, Neighbours.REPLACE, 1, 1) == 2
+    assert worst_on_spine(changed, plan.spine, Neighbours.REPLACE, 1, 1) == 2
 
 
 def test_a_plan_with_a_spine_is_measured_on_it_only():
