@@ -13,9 +13,7 @@ from trellis.model.schema import Recode
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
 from trellis.planning.histograms import HistogramRequest, plan_histograms
-from trellis.privacy.budget import Budget
-from trellis.privacy.neighbours import Neighbours
-from worlds import changed
+from worlds import REQUEST, changed
 
 TREE = Hierarchy.from_paths(
     [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1"), ("r", "c")], ["nation", "state", "town"]
@@ -41,18 +39,6 @@ def shares(strategy: dict[str, dict[str, str]]) -> dict[str, Shares]:
 
 def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **changes: Any) -> Plan:
     """The plan of a request for rho = 1 in uniform shares, except for `changes`."""
-    counts = {
-        "release": "tiny",
-        "dataset": "tiny",
-        "unit": "person",
-        "neighbours": Neighbours.REPLACE,
-        "max_contribution": 1,
-        "budget": Budget(rho=Fraction(1)),
-        "shares": Shares(),
-        "unprotected_totals": (),
-        "method": "gls_topdown",
-        "confidence": Fraction(9, 10),
-    }
     histogram = {
         "schema": schema,
         "ordered": ("age",),
@@ -62,7 +48,7 @@ def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **chang
         "structural_zeros": (),
         "edit_rules": (),
     }
-    request = CountsRequest(**{k: changes.get(k, v) for k, v in counts.items()})
+    request = CountsRequest(**{k: changes.get(k, v) for k, v in REQUEST.items()})
     wish = {k: changes.get(k, v) for k, v in histogram.items()}
     memory = changes.get("memory")
     return plan_histograms(HistogramRequest(counts=request, **wish), hierarchy, "digest", memory)

@@ -35,22 +35,25 @@ def cells(n: int) -> Schema:
     return Schema({"cell": [f"c{i}" for i in range(n)]})
 
 
+REQUEST: dict[str, Any] = {
+    "release": "tiny",
+    "dataset": "tiny",
+    "unit": "person",
+    "neighbours": Neighbours.REPLACE,
+    "max_contribution": 1,
+    "budget": Budget(rho=Fraction(1)),
+    "shares": Shares(),
+    "unprotected_totals": (),
+    "method": "gls_topdown",
+    "confidence": Fraction(9, 10),
+}
+"""A request for rho = 1 in uniform shares."""
+
+
 def plan_for(hierarchy: Hierarchy = TREE, n_cells: int = 1, **changes: Any) -> Plan:
-    """The plan of a request for rho = 1 in uniform shares, except for `changes`."""
-    request = {
-        "release": "tiny",
-        "dataset": "tiny",
-        "unit": "person",
-        "neighbours": Neighbours.REPLACE,
-        "max_contribution": 1,
-        "budget": Budget(rho=Fraction(1)),
-        "shares": Shares(),
-        "unprotected_totals": (),
-        "method": "gls_topdown",
-        "confidence": Fraction(9, 10),
-    }
+    """The plan of `REQUEST`, except for `changes`."""
     digest = hierarchy_digest(hierarchy)
-    return plan_counts(CountsRequest(**request | changes), hierarchy, cells(n_cells), digest)
+    return plan_counts(CountsRequest(**REQUEST | changes), hierarchy, cells(n_cells), digest)
 
 
 def noisy(

@@ -32,6 +32,11 @@ class CountsRequest:
     method: str
     confidence: Fraction
 
+    def protection(self, exact: Sequence[str]) -> Protection:
+        """Who is protected if the totals of these levels, root first, are published exactly."""
+        within = exact[-1] if len(exact) > 1 else None
+        return Protection(self.unit, self.neighbours, self.max_contribution, within)
+
 
 def plan_counts(
     request: CountsRequest, hierarchy: Hierarchy, schema: Schema, hierarchy_digest: str
@@ -39,12 +44,7 @@ def plan_counts(
     """Split the budget and choose the noise of every level; errors are not yet foreseen."""
     levels = hierarchy.level_names
     exact = exact_levels(levels, request.unprotected_totals, request.neighbours, schema.n_cells)
-    protection = Protection(
-        request.unit,
-        request.neighbours,
-        request.max_contribution,
-        within=exact[-1] if len(exact) > 1 else None,
-    )
+    protection = request.protection(exact)
     measurable = measurable_levels(levels, exact, schema.n_cells, request.method)
     shares = request.shares.over(levels, measurable)
     check_identifiable(request.method, levels, measurable, shares)

@@ -18,7 +18,6 @@ from trellis.model.schema import Schema
 from trellis.planning.budget import Shares, noise_for_shares
 from trellis.planning.counts import CountsRequest
 from trellis.planning.invariants import exact_levels
-from trellis.privacy.protection import Protection
 
 DEFAULT = "default"
 """In a strategy, or a list of tables: the levels that are not named."""
@@ -58,12 +57,7 @@ def plan_histograms(
     exact = exact_levels(
         levels, counts.unprotected_totals, counts.neighbours, schema.n_cells, histogram=True
     )
-    protection = Protection(
-        counts.unit,
-        counts.neighbours,
-        counts.max_contribution,
-        within=exact[-1] if len(exact) > 1 else None,
-    )
+    protection = counts.protection(exact)
     measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
     level_shares = counts.shares.over(levels, measurable)
     shares = query_shares(schema, request.strategy, level_shares, levels)
