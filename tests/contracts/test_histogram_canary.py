@@ -63,9 +63,10 @@ def world(folder, table=GOOD, **changes):
     return folder / "spec.yaml"
 
 
-@pytest.mark.parametrize("method", ["gls_topdown", "topdown"])
+@pytest.mark.parametrize("method", ["gls_topdown", "topdown", "gls"])
 def test_full_run_shows_no_planted_value(tmp_path, invoke, method):
-    spec = world(tmp_path / "w", estimate={"method": method})
+    plain = {"structural_zeros": None, "constraints": None, "edit_rules": None}
+    spec = world(tmp_path / "w", estimate={"method": method}, **(plain if method == "gls" else {}))
     for command in (["check", spec], ["plan", spec], ["run", spec], ["run", spec]):
         code, texts = invoke(*command)
         assert code == 0, texts

@@ -35,7 +35,7 @@ METHODS: dict[str, Estimator] = {
 def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
     if plan.histogram is not None:
-        return {name: METHODS[name] for name in ("gls_topdown", "topdown")}
+        return {name: METHODS[name] for name in ("gls_topdown", "topdown", "gls")}
     if plan.kind == FLOWS:
         return dict.fromkeys(FLOW_ESTIMATORS, _flows_by_level)
     if plan.kind != GROUP_SIZES:

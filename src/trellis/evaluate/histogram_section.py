@@ -7,7 +7,7 @@ import numpy as np
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import paragraph, picture, section, table
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.plan import TOTAL
+from trellis.model.plan import TOTAL, Plan
 from trellis.model.queries import parse_query
 
 
@@ -29,9 +29,15 @@ def published_tables(run: PublicRun) -> str:
         "What is published, and how accurate it is",
         paragraph(
             "A standard error belongs to the best linear unbiased estimate of a count, made from "
-            "all measurements. The published count is whole and not negative. The tables are in "
-            "the folder release, one for each level and query."
+            f"all measurements. {_published(plan)} The tables are in the folder release, one for "
+            "each level and query."
         ),
         picture(bar_chart("Median standard error of a total", "", totals)) if totals else "",
         table(["level", "query", "areas", "cells", "median std error"], rows),
     )
+
+
+def _published(plan: Plan) -> str:
+    if plan.is_whole:
+        return "The published count is whole and not negative."
+    return "The published count is this estimate: a real number, which may be negative."

@@ -52,6 +52,12 @@ Noise was added once, to protect people. It is independent of errors that the da
 
 def _rules(plan: Plan) -> str:
     assert plan.histogram is not None
+    if not plan.is_whole:
+        return (
+            "\nNo rule or bound is imposed on the estimates: that is what keeps them unbiased. A "
+            "cell where\nnobody can be may have a small count of either sign. Sums and averages "
+            "of many counts are\nunbiased too; do not clip counts at zero before adding them up.\n"
+        )
     if not plan.histogram.structural_zeros:
         return ""
     rules = "\n".join(f"- `{rule}`" for rule in plan.histogram.structural_zeros)

@@ -62,6 +62,8 @@ from trellis.workflow.public_histograms import (
     estimate_into,
     kept_constraints,
     kept_estimates,
+    stated_rules,
+    without_rules,
     write_histogram_release,
 )
 from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
@@ -270,6 +272,14 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
         return _reestimate(folder, method, target, progress)
 
 
+def left_out(folder: RunFolder, method: str) -> list[str]:
+    """Keys of a run's spec that another method cannot keep, and does without."""
+    plan = replace(folder.plan(), method=method)
+    if plan.histogram is None or plan.is_whole:
+        return []
+    return stated_rules(yaml.safe_load(folder.spec.read_text(encoding="utf-8")))
+
+
 def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Progress) -> Release:
     if target.is_started:
         raise RunFolderError(f"{target.path} holds a run already. Choose another folder.")
@@ -282,6 +292,8 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
         spec["estimate"] = {**spec.get("estimate", {}), "method": method}
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
+    if plan.histogram is not None and not plan.is_whole:
+        spec, plan = without_rules(spec, plan)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
     if plan.spine is None:
         plan = with_expected_errors(plan, hierarchy)

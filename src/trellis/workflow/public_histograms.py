@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from trellis.errors import RunFolderError
+from trellis.estimate.histograms.estimators import (
+    MarginalEstimate,
+    estimate_gls,
+    estimate_gls_topdown,
+    estimate_topdown,
+)
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates, Margin
+from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
+from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
@@ -37,22 +48,56 @@ def _estimate(
     plan = evidence.plan
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
+    if not plan.is_whole:
+        margins = _margins(estimate_gls(evidence, marginals=tables))
+        return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
     if plan.method == "topdown":
         found = estimate_topdown(evidence, tie_seed, constraints=constraints, passes=passes)
     else:
         found = estimate_gls_topdown(
             evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
         )
-    margins = {
-        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
-        for table, marginal in found.marginals.items()
-    }
+    margins = _margins(found.marginals)
     return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
 
 
+def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]:
+    return {
+        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
+        for table, marginal in marginals.items()
+    }
+
+
+RULES = ("structural_zeros", "edit_rules", "constraints", "estimate.passes", "output.microdata")
+"""Keys of a spec that ask for whole counts."""
+
+
+def stated_rules(spec: Mapping[str, Any]) -> list[str]:
+    """Those of `RULES` that a spec states."""
+    places = [key.rpartition(".") for key in RULES]
+    return [
+        group + dot + key for group, dot, key in places if (spec[group] if dot else spec).get(key)
+    ]
+
+
+def without_rules(spec: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], Plan]:
+    """Spec and plan for a method that keeps no rules."""
+    histogram = plan.histogram
+    assert histogram is not None
+    if not histogram.tables:
+        raise RunFolderError("This run publishes no table, and method gls nothing else.")
+    kept = {key: value for key, value in spec.items() if key not in RULES}
+    for group in ("estimate", "output"):
+        kept[group] = {k: v for k, v in spec[group].items() if f"{group}.{k}" not in RULES}
+    plain = HistogramPlan(histogram.tables, ordered=histogram.ordered)
+    return kept, replace(plan, histogram=plain)
+
+
 def kept_constraints(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> Constraints | None:
-    """The constraints with which a run began; None for other releases."""
-    return None if plan.histogram is None else read_constraints(folder.path, plan, hierarchy)
+    """The constraints with which a run began; None where there can be none."""
+    if plan.histogram is None or not plan.is_whole:
+        return None
+    return read_constraints(folder.path, plan, hierarchy)
 
 
 def kept_estimates(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
