@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from html import unescape
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from histogram_release_worlds import (
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.model import Schema
+from trellis.model.codebook import factors_in_words
 from trellis.storage.histogram_estimates import read_histogram_estimates
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
@@ -116,6 +119,29 @@ def test_microdata_count_to_the_tables(finished):
     assert men == {r["geocode"]: r["count"] for r in table if r["sex"] == "m" and r["count"]}
     # An area that ends early has records without a town.
     assert sum(person["town"] is None for person in people) == 5
+
+
+def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
+    guide = (finished / "release" / "README.md").read_text()
+    page = unescape((finished / "report" / "index.html").read_text())
+    for words in (
+        "age on level town: at least what a public table states (homes: at least one each).",
+        "a coarser age: no (0); yes (1, 2, 3)",
+        "age = 0 and sex = f",
+        "age < 1 requires age >= 1",
+    ):
+        assert words in guide
+        assert words in page
+    assert "| state | 3 | `state/adult,sex.parquet` | 4 |" in guide
+    assert "For example, nation r (no, f): published" in page
+    assert "../release/microdata.parquet" in page
+    assert "<script" not in page  # there is no tree of areas for it to open
+
+
+def test_many_categories_are_told_by_their_ends():
+    years = [str(i) for i in range(120)]
+    schema = Schema({"age": years, "sex": ["f", "m"]})
+    assert factors_in_words(schema) == {"age": "120 categories from 0 to 119", "sex": "f, m"}
 
 
 def test_what_is_not_there_is_said(finished):
@@ -382,4 +408,6 @@ def test_group_totals_are_kept(tmp_path):
     assert problems(release.path) == {}
     towns = {r["geocode"]: r["count"] for r in release.table("town", "total").to_pylist()}
     assert towns["a1"] + towns["a2"] >= 20
+    guide = (release.path / "release" / "README.md").read_text()
+    assert "total on level town, summed over groups of areas: at least" in guide
     assert np.all(np.array(list(towns.values())) >= 0)

@@ -116,4 +116,6 @@ def write_histogram_release(
         audit = audit_edit_rules(plan, estimates)
         if audit:
             write_json(partial / "edit_rules.json", audit)
-        (partial / "README.md").write_text(histogram_guide(plan, audit), encoding="utf-8")
+        constraints = kept_constraints(folder, plan, estimates.hierarchy)
+        guide = histogram_guide(plan, constraints, audit)
+        (partial / "README.md").write_text(guide, encoding="utf-8")
