@@ -1,4 +1,4 @@
-"""Variances of areas on trees with classes of noise, and their gradients, against dense matrices."""
+"""Variances of areas on trees with classes of noise, and gradients, against dense matrices."""
 
 import numpy as np
 import pytest
