@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from histogram_release_worlds import SCHEMA, TREE, histogram_plan, shares
+from histogram_release_worlds import SCHEMA, STRATEGY, TREE, histogram_plan, shares
 from trellis.errors import SpecError, StructureError
 from trellis.model import Schema
 from trellis.planning.budget import Shares
@@ -118,6 +118,8 @@ def test_production_noise_is_one_over_rho_times_both_shares(tmp_path):
         ({"shares": Shares({"nation": Fraction(1)}), "strategy": None}, "last level"),
         ({"method": "topdown", "shares": Shares({"town": Fraction(1)}),
           "strategy": shares({"town": {"detailed": "1"}})}, "measured levels only"),
+        ({"method": "topdown", "strategy": shares({**STRATEGY, "nation": {"adult * sex": "1"}})},
+         "first level, 'nation'"),
         ({"shares": Shares({"town": Fraction(1)}),
           "strategy": shares({"state": {"total": "1"}, "town": {"detailed": "1"}})},
          "no share in privacy.shares"),

@@ -18,6 +18,8 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
     ]
     for level in wasted:
         terminal.result(f"Level {level!r} spends a share on totals that are published exactly.")
+    if plan.skips_unused:
+        terminal.result("Measured are the rows that topdown reads; the whole budget is charged.")
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")
     for rule in histogram.edit_rules:

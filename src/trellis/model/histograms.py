@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from trellis.errors import StructureError
 
+COMPLETE, USED = "complete", "used"
+"""What is measured: every row of every planned query, or the rows that `topdown` reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramPlan:
@@ -20,7 +23,10 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    measurements: str = COMPLETE
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):
             raise StructureError("A table is to be published twice.")
+        if self.measurements not in (COMPLETE, USED):
+            raise StructureError(f"Measurements cannot be {self.measurements!r}.")

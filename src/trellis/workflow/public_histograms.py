@@ -37,7 +37,8 @@ def _estimate(
     plan = evidence.plan
     assert plan.histogram is not None
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints)
+        known = evidence.decisive_counts()
+        found = estimate_topdown(evidence, tie_seed, constraints=constraints, known=known)
     else:
         tables = plan.histogram.tables
         found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
