@@ -12,6 +12,7 @@ from trellis.verify import (
     flow_margins,
     flows,
     group_sizes,
+    histogram_measurements,
     histograms,
     promises,
     spine,
@@ -43,7 +44,7 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
     "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
     "histogram": (
         tables.hierarchy,
-        histograms.measured_histograms,
+        histogram_measurements.measured_histograms,
         histograms.histogram_columns,
         histograms.histogram_counts,
         histograms.histogram_margins,

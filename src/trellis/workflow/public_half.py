@@ -279,7 +279,12 @@ def reestimate(
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     if method not in (known := methods_for(folder.plan())):
-        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.")
+        why = (
+            " Of this run, only what topdown reads was measured (output.measurements: used)."
+            if folder.plan().skips_unused
+            else ""
+        )
+        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.{why}")
     target = RunFolder(out)
     with target.held():
         return _reestimate(folder, method, penalty, target, progress)
@@ -328,7 +333,7 @@ def _with_method(
     if plan.kind == GROUP_SIZES:
         spec["mechanism"] = method
     else:
-        spec["estimate"] = {"method": method}
+        spec["estimate"] = {**spec.get("estimate", {}), "method": method}
     return spec, replace(plan, method=method, expected_errors=None)
 
 

@@ -263,6 +263,7 @@ class EstimateSpec(_Model):
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
+    passes: tuple[str, ...] | None = None
 
 
 class OutputSpec(_Model):
@@ -272,6 +273,7 @@ class OutputSpec(_Model):
     csv: bool | None = None
     tables: dict[Name, tuple[str, ...]] | None = None
     microdata: bool | None = None
+    measurements: Literal["complete", "used"] | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
