@@ -119,13 +119,25 @@ def stated_confidence(
 ) -> Iterator[str]:
     """The ends are those of an interval around the centre that the estimates have."""
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
+    if not has_stated_confidence(run, counts, centre, std_error, lower, upper):
+        yield f"{name} has intervals that do not have the stated confidence"
+
+
+def has_stated_confidence(
+    run: RunFiles,
+    counts: np.ndarray,
+    centre: np.ndarray,
+    std_error: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Whether the ends are those of intervals around the centres."""
     reach = _factor(run.plan) * std_error + 0.5
     least, most = np.floor(counts + TOLERANCE), np.ceil(counts - TOLERANCE)
-    if not (
+    return bool(
         _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
         and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
-    ):
-        yield f"{name} has intervals that do not have the stated confidence"
+    )
 
 
 def _factor(plan: dict[str, Any]) -> float:

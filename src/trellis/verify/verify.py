@@ -9,8 +9,10 @@ from pathlib import Path
 from trellis.errors import RunFolderError
 from trellis.verify import (
     areas,
+    flow_margins,
     flows,
     group_sizes,
+    histogram_measurements,
     histograms,
     promises,
     real_histograms,
@@ -40,7 +42,7 @@ _COUNTS: tuple[Check, ...] = (
 )
 _HISTOGRAMS: tuple[Check, ...] = (
     tables.hierarchy,
-    histograms.measured_histograms,
+    histogram_measurements.measured_histograms,
     histograms.histogram_columns,
     histograms.histogram_margins,
     tables.csv,
@@ -68,7 +70,8 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
         flows.flow_measurements,
         flows.flow_tables,
         flows.flow_sums,
-        flows.flow_intervals,
+        flow_margins.flow_margins,
+        flow_margins.flow_intervals,
         flows.flow_matrix,
         tables.csv,
     ),

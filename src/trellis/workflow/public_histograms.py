@@ -52,7 +52,10 @@ def _estimate(
         margins = _margins(estimate_gls(evidence, marginals=tables))
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints, passes=passes)
+        known = evidence.decisive_counts()
+        found = estimate_topdown(
+            evidence, tie_seed, constraints=constraints, passes=passes, known=known
+        )
     else:
         found = estimate_gls_topdown(
             evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
