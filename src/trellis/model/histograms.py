@@ -12,7 +12,8 @@ class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others.
+    describe impossible cells; `edit_rules` say where the presence of some requires others,
+    and are kept by the estimates where sums and bounds allow unless they are only to be audited.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -20,6 +21,7 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    enforce_edit_rules: bool = True
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):

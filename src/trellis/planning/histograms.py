@@ -38,6 +38,7 @@ class HistogramRequest:
     microdata: bool
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
+    enforce_edit_rules: bool = True
 
 
 def plan_histograms(
@@ -90,6 +91,7 @@ def plan_histograms(
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            enforce_edit_rules=request.enforce_edit_rules,
         ),
     )
 

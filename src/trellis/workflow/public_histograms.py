@@ -7,6 +7,7 @@ from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin
 from trellis.model.plan import Plan
+from trellis.model.rules import edit_rule_cells
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -36,11 +37,18 @@ def _estimate(
 ) -> HistogramEstimates:
     plan = evidence.plan
     assert plan.histogram is not None
+    rules = plan.histogram.edit_rules if plan.histogram.enforce_edit_rules else ()
+    sides = [edit_rule_cells(plan.schema, plan.histogram.ordered, rule) for rule in rules]
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints)
+        found = estimate_topdown(evidence, tie_seed, constraints=constraints, edit_rules=sides)
     else:
-        tables = plan.histogram.tables
-        found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
+        found = estimate_gls_topdown(
+            evidence,
+            tie_seed,
+            marginals=plan.histogram.tables,
+            constraints=constraints,
+            edit_rules=sides,
+        )
     margins = {
         table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
         for table, marginal in found.marginals.items()
