@@ -18,7 +18,8 @@ class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others;
+    describe impossible cells; `edit_rules` say where the presence of some requires others,
+    and are kept by the estimates where sums and bounds allow unless they are only to be audited;
     `passes` are the queries that each family fixes before the rest, in this order.
     """
 
@@ -29,6 +30,7 @@ class HistogramPlan:
     edit_rules: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     measurements: str = COMPLETE
+    enforce_edit_rules: bool = True
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):

@@ -40,6 +40,7 @@ class HistogramRequest:
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
     measurements: str = COMPLETE
+    enforce_edit_rules: bool = True
 
 
 def plan_histograms(
@@ -94,6 +95,7 @@ def plan_histograms(
             edit_rules=request.edit_rules,
             passes=_passes(schema, request.passes),
             measurements=request.measurements,
+            enforce_edit_rules=request.enforce_edit_rules,
         ),
     )
 

@@ -98,6 +98,7 @@ def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None
         edit_rules=tuple(content["edit_rules"]),
         passes=tuple(content["passes"]),
         measurements=content["measurements"],
+        enforce_edit_rules=content["enforce_edit_rules"],
     )
 
 

@@ -36,6 +36,7 @@ def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy)
         edit_rules=spec.edit_rules or (),
         passes=spec.estimate.passes or (),
         measurements=spec.output.measurements or COMPLETE,
+        enforce_edit_rules=spec.estimate.edit_rules != "audit",
     )
     try:
         return plan_histograms(request, hierarchy, hierarchy_digest(hierarchy), _memory())

@@ -264,6 +264,7 @@ class EstimateSpec(_Model):
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
     passes: tuple[str, ...] | None = None
+    edit_rules: Literal["enforce", "audit"] | None = None
 
 
 class OutputSpec(_Model):
