@@ -1,8 +1,8 @@
 """What it costs to enforce `minor requires adult`: generated state, strategy of 2020.
 
 Run `python benchmarks/histogram_edit_rules.py [blocks]`. No block breaks the rule in truth. Both
-estimates see the same noise, in 4 runs; times are of the processor, with one thread. Two states: one
-without bounds, where every area whose parent keeps the rule keeps it, and one with the types of
+estimates see the same noise, in 4 runs; times are of the processor, with one thread. Two states:
+one without bounds, where every area whose parent keeps the rule keeps it, and one with the types of
 facilities of every block as bounds and the total of every county exact.
 """
 
