@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import areas, flows, group_sizes, histograms, promises, spine, tables
+from trellis.verify import (
+    areas,
+    flow_margins,
+    flows,
+    group_sizes,
+    histogram_measurements,
+    histograms,
+    promises,
+    spine,
+    tables,
+)
 from trellis.verify.run_files import RunFiles, Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
@@ -34,7 +44,7 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
     "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
     "histogram": (
         tables.hierarchy,
-        histograms.measured_histograms,
+        histogram_measurements.measured_histograms,
         histograms.histogram_columns,
         histograms.histogram_counts,
         histograms.histogram_margins,
@@ -50,7 +60,8 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
         flows.flow_measurements,
         flows.flow_tables,
         flows.flow_sums,
-        flows.flow_intervals,
+        flow_margins.flow_margins,
+        flow_margins.flow_intervals,
         flows.flow_matrix,
         tables.csv,
     ),

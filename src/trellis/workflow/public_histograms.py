@@ -7,7 +7,7 @@ from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin
 from trellis.model.plan import Plan
-from trellis.model.rules import edit_rule_cells
+from trellis.model.rules import enforced_rules
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -37,17 +37,26 @@ def _estimate(
 ) -> HistogramEstimates:
     plan = evidence.plan
     assert plan.histogram is not None
-    rules = plan.histogram.edit_rules if plan.histogram.enforce_edit_rules else ()
-    sides = [edit_rule_cells(plan.schema, plan.histogram.ordered, rule) for rule in rules]
+    tables, passes = plan.histogram.tables, plan.histogram.passes
+    rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints, edit_rules=sides)
+        known = evidence.decisive_counts()
+        found = estimate_topdown(
+            evidence,
+            tie_seed,
+            constraints=constraints,
+            edit_rules=rules,
+            passes=passes,
+            known=known,
+        )
     else:
         found = estimate_gls_topdown(
             evidence,
             tie_seed,
-            marginals=plan.histogram.tables,
+            marginals=tables,
             constraints=constraints,
-            edit_rules=sides,
+            edit_rules=rules,
+            passes=passes,
         )
     margins = {
         table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)

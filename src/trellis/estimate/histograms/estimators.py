@@ -10,7 +10,7 @@ Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +24,10 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
-from trellis.estimate.histograms.passes import MOST_CELLS
 from trellis.execution.threads import map_families
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histograms import MOST_PASS_CELLS
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
@@ -84,15 +84,46 @@ def estimate_topdown(
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     report: Report | None = None,
+    known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
     """Least squares family by family on the children's own measurements.
 
     `passes` names marginals of few cells that each family fixes first, in this order. `edit_rules`
-    are kept where sums, constraints and passes allow.
+    are kept where sums, constraints and passes allow. Levels that are `known`, root first, are
+    taken as they are.
     """
     descent = _descent(
         evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, report
     )
+    counts, distance = descent.run(_own_measurements(descent), known)
+    return HistogramEstimates(tuple(counts), {}, distance)
+
+
+def topdown_levels(
+    evidence: HistogramEvidence,
+    tie_seed: int,
+    *,
+    constraints: Constraints | None = None,
+    edit_rules: Sequence[RuleSides] = (),
+    passes: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
+    workers: int | None = None,
+) -> Iterator[SparseCounts]:
+    """The counts of `estimate_topdown` one level at a time, root first.
+
+    A level is read when it is asked for, so that what was found above may decide what is measured.
+    Exact answers of all levels are read first.
+    """
+    descent = _descent(
+        evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, None
+    )
+    for counts, _ in descent.levels(_own_measurements(descent)):
+        yield counts
+
+
+def _own_measurements(descent: Descent) -> Callable[[int], OwnMeasurements]:
+    """What `topdown` fits the nodes of a level to."""
+    evidence = descent.evidence
 
     def own(level: int) -> OwnMeasurements:
         bounded = descent.bounded(level)
@@ -104,8 +135,7 @@ def estimate_topdown(
             )
         return OwnMeasurements(evidence, level, descent.queries, bounded)
 
-    counts, distance = descent.run(own)
-    return HistogramEstimates(tuple(counts), {}, distance)
+    return own
 
 
 def estimate_gls_topdown(
@@ -198,10 +228,10 @@ def _descent(
             queries.setdefault(name, parse_query(evidence.schema, name))
     fixed = [parse_query(evidence.schema, name) for name in passes]
     for query in fixed:
-        if query.n_cells > MOST_CELLS:
+        if query.n_cells > MOST_PASS_CELLS:
             raise SpecError(
-                f"A pass may fix marginals of at most {MOST_CELLS} cells; {query.name!r} has "
-                f"{query.n_cells}."
+                f"A pass may fix marginals of at most {MOST_PASS_CELLS} cells; {query.name!r} "
+                f"has {query.n_cells}."
             )
         queries.setdefault(query.name, query)
     n_cells = evidence.schema.n_cells

@@ -22,9 +22,6 @@ from trellis.numerics.histograms.marginals import MarginalTree
 
 FloatArray = NDArray[np.float64]
 
-MOST_CELLS = 64
-"""Cells of a marginal that may be fixed: its precision is a dense matrix."""
-
 FINE = 1e-3
 MOST_ITERATIONS = 5000
 

@@ -264,6 +264,7 @@ class EstimateSpec(_Model):
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
     edit_rules: Literal["enforce", "audit"] | None = None
+    passes: tuple[str, ...] | None = None
 
 
 class OutputSpec(_Model):
@@ -273,6 +274,7 @@ class OutputSpec(_Model):
     csv: bool | None = None
     tables: dict[Name, tuple[str, ...]] | None = None
     microdata: bool | None = None
+    measurements: Literal["complete", "used"] | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
