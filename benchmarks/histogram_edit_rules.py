@@ -13,7 +13,7 @@ from time import process_time
 
 import numpy as np
 from _generated_state import LEVELS, SCHEMA, State, generated_state, with_noise
-from histogram_accuracy import SHOWN, errors
+from _paired_errors import SHOWN, mean_absolute_errors
 
 from trellis.estimate.histograms.estimators import estimate_gls_topdown
 from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
@@ -70,7 +70,7 @@ def compare(state: State, constraints: Constraints | None) -> None:
             )
             took[run, i] = process_time() - began
             found[run, i] = broken(estimates.counts)
-            missed[run, i] = errors(estimates.counts, noisy)
+            missed[run, i] = mean_absolute_errors(estimates.counts, noisy)
     print(f"{'':<13}{'areas':>8}{'broken':>9}{'left':>7}   error, enforced over audited")
     print(f"{'':<40}" + "".join(f"{name:>20}" for name in SHOWN))
     for level, name in enumerate(LEVELS):

@@ -18,9 +18,9 @@ class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others,
-    and are kept by the estimates where sums and bounds allow unless they are only to be audited;
-    `passes` are the queries that each family fixes before the rest, in this order.
+    describe impossible cells; `edit_rules` say where the presence of some requires others, and are
+    kept where sums and bounds allow, or only audited; `passes` are the queries that each family
+    fixes before the rest, in this order.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -28,9 +28,9 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    enforce_edit_rules: bool = True
     passes: tuple[str, ...] = ()
     measurements: str = COMPLETE
-    enforce_edit_rules: bool = True
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):

@@ -72,7 +72,7 @@ def edit_rule_cells(
 def enforced_rules(
     schema: Schema, histogram: HistogramPlan
 ) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Both sides of the edit rules that estimates keep where they can."""
+    """Both sides of the edit rules that estimates keep; none if they are only audited."""
     rules = histogram.edit_rules if histogram.enforce_edit_rules else ()
     return [edit_rule_cells(schema, histogram.ordered, rule) for rule in rules]
 

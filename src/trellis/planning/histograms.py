@@ -39,8 +39,8 @@ class HistogramRequest:
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
-    measurements: str = COMPLETE
     enforce_edit_rules: bool = True
+    measurements: str = COMPLETE
 
 
 def plan_histograms(
@@ -93,9 +93,9 @@ def plan_histograms(
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            enforce_edit_rules=request.enforce_edit_rules,
             passes=_passes(schema, request.passes),
             measurements=request.measurements,
-            enforce_edit_rules=request.enforce_edit_rules,
         ),
     )
 

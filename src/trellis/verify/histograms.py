@@ -180,15 +180,16 @@ def edit_rules(run: RunFiles) -> Iterator[str]:
             line = stated.get((rule, level.name), {})
             if (line.get("applies_to"), line.get("broken_in")) != found:
                 yield f"release/edit_rules.json is wrong about {rule} on level {level.name}"
-    if enforced and not run.spec.get("constraints") and not _exact_below_the_root(run):
+    if enforced and not _is_bounded(run):
         for (above, wrong_above), (below, wrong) in pairwise(zip(run.levels, broken, strict=True)):
             if (wrong & ~wrong_above[below.parent]).any():
                 yield f"an area of {below.name} breaks an edit rule, its area of {above.name} none"
 
 
-def _exact_below_the_root(run: RunFiles) -> bool:
-    """Exact totals, like constraints, may leave no room for edit rules."""
-    return bool(set(run.plan["unprotected_totals"]) - {run.levels[0].name})
+def _is_bounded(run: RunFiles) -> bool:
+    """Whether constraints, passes or exact totals below the root may leave no room for rules."""
+    exact_below = set(run.plan["unprotected_totals"]) - {run.levels[0].name}
+    return bool(run.spec.get("constraints") or run.plan["histogram"]["passes"] or exact_below)
 
 
 def microdata(run: RunFiles) -> Iterator[str]:

@@ -66,8 +66,8 @@ def _fitted_levels(
     """
     from trellis.estimate.histograms.estimators import topdown_levels  # compiles
 
-    assert noisy.plan.histogram is not None
     histogram = noisy.plan.histogram
+    assert histogram is not None
     with suppress(Infeasible):
         yield from topdown_levels(
             noisy,

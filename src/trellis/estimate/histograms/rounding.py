@@ -151,7 +151,7 @@ class Rounder:
             units = np.arange(n_children) if bound.group_of is None else bound.group_of
             ids = n_constraints + units * query.n_cells + np.arange(query.n_cells)[:, np.newaxis]
             constraint.append(np.where(units < 0, -1, ids))
-            row_of.append(n_rows + query.cell_of[active][np.newaxis].astype(np.int64))
+            row_of.append(query.cell_of[active].astype(np.int64)[np.newaxis] + n_rows)
             least = np.where(np.isfinite(bound.lower), np.ceil(bound.lower - 1e-9), 0)
             most = np.where(np.isfinite(bound.upper), np.floor(bound.upper + 1e-9), UNBOUNDED)
             lower.append(least.astype(np.int64).ravel())

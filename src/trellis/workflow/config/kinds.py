@@ -19,7 +19,7 @@ _SIZE_KEYS = (
 )  # fmt: skip
 _HISTOGRAM_KEYS = (
     "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
-    "data.attributes", "estimate.passes", "estimate.edit_rules", "output.tables",
+    "data.attributes", "estimate.edit_rules", "estimate.passes", "output.tables",
     "output.microdata", "output.measurements",
 )  # fmt: skip
 _COUNT_KEYS = (
