@@ -9,13 +9,17 @@ from trellis.errors import StructureError
 COMPLETE, USED = "complete", "used"
 """What is measured: every row of every planned query, or the rows that `topdown` reads."""
 
+MOST_PASS_CELLS = 64
+"""Cells of a marginal that a pass may fix: its precision is a dense matrix."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others.
+    describe impossible cells; `edit_rules` say where the presence of some requires others;
+    `passes` are the queries that each family fixes before the rest, in this order.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -23,6 +27,7 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
     measurements: str = COMPLETE
 
     def __post_init__(self) -> None:

@@ -65,5 +65,9 @@ def _fitted_levels(
     """
     from trellis.estimate.histograms.estimators import topdown_levels  # compiles
 
+    assert noisy.plan.histogram is not None
+    passes = noisy.plan.histogram.passes
     with suppress(Infeasible):
-        yield from topdown_levels(noisy, tie_seed, constraints=constraints, workers=workers)
+        yield from topdown_levels(
+            noisy, tie_seed, constraints=constraints, passes=passes, workers=workers
+        )

@@ -36,12 +36,19 @@ def _estimate(
 ) -> HistogramEstimates:
     plan = evidence.plan
     assert plan.histogram is not None
+    tables, passes = plan.histogram.tables, plan.histogram.passes
     if plan.method == "topdown":
-        known = evidence.decisive_counts()
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints, known=known)
+        found = estimate_topdown(
+            evidence,
+            tie_seed,
+            constraints=constraints,
+            passes=passes,
+            known=evidence.decisive_counts(),
+        )
     else:
-        tables = plan.histogram.tables
-        found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
+        found = estimate_gls_topdown(
+            evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
+        )
     margins = {
         table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
         for table, marginal in found.marginals.items()

@@ -204,6 +204,7 @@ def check_histogram(spec: Any) -> None:
             ("output.microdata", spec.output.microdata),
             ("output.measurements", spec.output.measurements),
             ("data.attributes", spec.data.attributes),
+            ("estimate.passes", spec.estimate.passes),
         ):
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
