@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from trellis.errors import StructureError
 
-COMPLETE, USED = "complete", "used"
-"""What is measured: every row of every planned query, or the rows that `topdown` reads."""
-
 MOST_PASS_CELLS = 64
 """Cells of a marginal that a pass may fix: its precision is a dense matrix."""
+
+COMPLETE, USED = "complete", "used"
+"""What is measured: every row of every planned query, or the rows that `topdown` reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ one; a budget is rounded up to six digits, and then meets every target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -16,16 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
+from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
+from trellis.planning.area_variance import AreaAim, AreaModel, MeasuredTree
 from trellis.planning.budget.allocation import split_budget
 from trellis.planning.components import components
-from trellis.planning.data_free import Aim, optimal_budgets
+from trellis.planning.data_free import Aim, least_error, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
 from trellis.planning.rational_shares import rational_shares
+from trellis.planning.spine.measured import SpineTrees
 from trellis.planning.spine_shape import SpineShape
-from trellis.planning.targets import Met, Target, how_far_met, least_budgets, least_total
+from trellis.planning.targets import (
+    Forecast,
+    LevelForecast,
+    Met,
+    Target,
+    how_far_met,
+    least_budgets,
+    least_total,
+)
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.budget import LEAST, MOST, Budget
 from trellis.privacy.mechanisms import DiscreteLaplace
@@ -34,10 +45,15 @@ from trellis.privacy.protection import Protection
 SlotKey = tuple[str, str]
 """Level and query."""
 
+_WEIGHTS = "privacy.shares.optimal.weights"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """The public facts that decide on errors: areas, cells, who is protected, what is measured."""
+    """The public facts that decide on errors: areas, cells, who is protected, what is measured.
+
+    `categories` are areas of interest. On a spine, slots are levels of `spine`.
+    """
 
     hierarchy: Hierarchy
     schema: Schema
@@ -45,11 +61,17 @@ class Scene:
     exact: tuple[str, ...]
     mechanism: str
     slots: tuple[SlotKey, ...]
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    spine: SpineTrees | None = None
+
+    @property
+    def unit(self) -> float:
+        """The parameter of the noise times the budget."""
+        pure = self.mechanism == DiscreteLaplace.name
+        return float(self.protection.l1 if pure else self.protection.l2_squared / 2)
 
     def model(self) -> VarianceModel:
         """Variances as a function of budgets: epsilon for Laplace noise, rho for Gaussian."""
-        pure = self.mechanism == DiscreteLaplace.name
-        unit = self.protection.l1 if pure else self.protection.l2_squared / 2
         levels = self.hierarchy.level_names
         slots = [Slot(levels.index(level), parse_query(self.schema, q)) for level, q in self.slots]
         return VarianceModel(
@@ -58,12 +80,47 @@ class Scene:
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),
             self.mechanism,
-            float(unit),
+            self.unit,
         )
+
+    def area_model(self, names: Sequence[str], measured: MeasuredTree | None = None) -> AreaModel:
+        """Variances of these levels and categories, on the tree that is measured."""
+        if measured is None and self.spine is not None:
+            measured = self.spine.by_level
+        elif measured is None:
+            measured = MeasuredTree.conventional(self.hierarchy, self.measured_levels)
+        return AreaModel.of(
+            self.hierarchy,
+            measured,
+            [self.categories.get(name, name) for name in names],
+            components(self.schema),
+            self.exact,
+            self.mechanism,
+            self.unit,
+        )
+
+    def forecast(self, targets: Sequence[Target]) -> Forecast:
+        """What the errors of these targets depend on."""
+        if self.spine is None and all(target.level is not None for target in targets):
+            return LevelForecast(self.model())
+        return self.area_model([target.name for target in targets])
 
     @property
     def measured_levels(self) -> list[str]:
         return list(dict.fromkeys(level for level, _ in self.slots))
+
+    @property
+    def levels(self) -> Sequence[str]:
+        """All levels of the tree that is measured."""
+        return self.hierarchy.level_names if self.spine is None else self.spine.levels
+
+    @property
+    def weighted_levels(self) -> list[str]:
+        """The published levels whose errors can be weighed."""
+        if self.spine is None:
+            return self.measured_levels
+        several = self.schema.n_cells > 1
+        return [name for name in self.hierarchy.level_names if several or name not in self.exact]
 
     def target(self, level: str, query: str, within: Fraction, confidence: Fraction) -> Target:
         names = self.hierarchy.level_names
@@ -77,19 +134,30 @@ class Scene:
             )
         return Target(names.index(level), level, asked, within, confidence)
 
+    def area_target(self, area: str, query: str, within: Fraction, confidence: Fraction) -> Target:
+        if area in self.hierarchy.level_names:
+            raise SpecError(f"accuracy: {area!r} is a level. Write level: {area} in place of area.")
+        if area not in self.categories:
+            there = f"there are {_listed(list(self.categories))}" if self.categories else "none is"
+            raise SpecError(
+                f"accuracy names areas {area!r}; {there} declared under areas. Declare them there."
+            )
+        return Target(None, area, parse_query(self.schema, query), within, confidence)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
     """What shares are to be good for.
 
     `shares` are stated ones; `prior` holds public counts of the leaves by cell; `weights` go with
-    the measured levels. `keep` are slots that must not be rounded to nothing. `most` is the largest
-    budget that may be chosen.
+    the levels that can be weighed, `area_weights` with categories of areas. `keep` are slots that
+    must not be rounded to nothing. `most` is the largest budget that may be chosen.
     """
 
     budget: Budget | None
     shares: Mapping[SlotKey, Fraction] | None = None
     weights: Sequence[float] | None = None
+    area_weights: Mapping[str, float] = field(default_factory=dict)
     prior: NDArray[np.int64] | None = None
     targets: tuple[Target, ...] = ()
     keep: tuple[SlotKey, ...] = ()
@@ -106,14 +174,15 @@ class Choice:
 
 def choose(scene: Scene, wish: Wish) -> Choice:
     """Shares that suit the wish; without a budget, the least one that meets the targets."""
-    model = scene.model()
     if wish.budget is not None:
-        return Choice(wish.budget, _shares(scene, model, wish, total_of(wish.budget)))
-    # Shares depend a little on the budget, and the budget on the shares.
-    total = _least_for(scene, model, wish, _shares(scene, model, wish, 1.0))
-    shares = _shares(scene, model, wish, total)
-    total = _least_for(scene, model, wish, shares)
-    return Choice(_rounded_up(total, pure=model.kind == DiscreteLaplace.name), shares)
+        return Choice(wish.budget, _shares(scene, wish, total_of(wish.budget)))
+    shares = _shares(scene, wish, 1.0)
+    total = _least_for(scene, wish, shares)
+    if wish.prior is not None or wish.weights is not None:
+        # Shares depend a little on the budget, and the budget on the shares.
+        shares = _shares(scene, wish, total)
+        total = _least_for(scene, wish, shares)
+    return Choice(_rounded_up(total, pure=scene.mechanism == DiscreteLaplace.name), shares)
 
 
 def total_of(budget: Budget) -> float:
@@ -127,44 +196,72 @@ def total_of(budget: Budget) -> float:
     return float(zcdp_rho(float(budget.epsilon), float(budget.delta)))
 
 
+Weights = Mapping[str, Fraction] | Sequence[Fraction]
+
+
 def level_weights(
-    given: Mapping[str, Fraction] | Sequence[Fraction] | None, levels: Sequence[str]
+    given: Weights | None, levels: Sequence[str], categories: Collection[str] = ()
 ) -> list[float] | None:
-    """One weight for each measured level, from a mapping or a list."""
-    key = "privacy.shares.optimal.weights"
+    """One weight for each level, from a list, or from a mapping that may name categories too."""
     if given is None:
         return None
     if isinstance(given, Mapping):
-        if unknown := [name for name in given if name not in levels]:
+        if unknown := [name for name in given if name not in levels and name not in categories]:
             raise SpecError(
-                f"{key} names level {unknown[0]!r}, which is not measured or does not exist; there "
-                f"are {_listed(levels)}."
+                f"{_WEIGHTS} names level {unknown[0]!r}, which is not measured or does not exist; "
+                f"there are {_listed([*levels, *categories])}."
             )
         if missing := [name for name in levels if name not in given]:
-            raise SpecError(f"{key}: level {missing[0]!r} has no weight. Give it one, 0 or more.")
-        given = [given[name] for name in levels]
+            raise SpecError(
+                f"{_WEIGHTS}: level {missing[0]!r} has no weight. Give it one, 0 or more."
+            )
+        if any(weight < 0 for weight in given.values()) or not any(given.values()):
+            raise SpecError(f"{_WEIGHTS}: weights must be 0 or more, and one of them positive.")
+        return [float(given[name]) for name in levels]
     if len(given) != len(levels):
         raise SpecError(
-            f"{key}: {len(given)} weights for {len(levels)} measured levels ({_listed(levels)}). "
-            "Give one for each."
+            f"{_WEIGHTS}: {len(given)} weights for {len(levels)} measured levels "
+            f"({_listed(levels)}). Give one for each."
         )
     if any(weight < 0 for weight in given) or not any(given):
-        raise SpecError(f"{key}: weights must be 0 or more, and one of them positive.")
+        raise SpecError(f"{_WEIGHTS}: weights must be 0 or more, and one of them positive.")
     return [float(weight) for weight in given]
 
 
-def _shares(
-    scene: Scene, model: VarianceModel, wish: Wish, total: float
-) -> Mapping[SlotKey, Fraction]:
+def area_weights(given: Weights | None, categories: Collection[str]) -> dict[str, float]:
+    """The weights that go with categories of areas of interest."""
+    if not isinstance(given, Mapping):
+        return {}
+    return {name: float(weight) for name, weight in given.items() if name in categories and weight}
+
+
+def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction]:
     if wish.shares is not None:
         return wish.shares
     if wish.prior is not None:
-        budgets = _from_prior(scene, model, wish.prior, total, wish.weights)
+        budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.targets and wish.weights is None:
-        budgets = least_budgets(model, wish.targets)
+        budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
+    elif scene.spine is not None or wish.area_weights:
+        budgets = _optimal_for_areas(scene, wish, total)
     else:
-        budgets = optimal_budgets(model, level_aims(scene, wish.weights), total)
+        budgets = optimal_budgets(scene.model(), level_aims(scene, wish.weights), total)
     return rational_shares(dict(zip(scene.slots, budgets.tolist(), strict=True)), wish.keep)
+
+
+def _optimal_for_areas(scene: Scene, wish: Wish, total: float) -> NDArray[np.float64]:
+    """The least weighted squared error of levels and areas of interest, on any tree."""
+    levels, cells = scene.weighted_levels, parse_query(scene.schema, "detailed")
+    weights = dict(zip(levels, wish.weights or [1.0] * len(levels), strict=True))
+    aims = [
+        AreaAim(name, cells, weight)
+        for name, weight in {**weights, **wish.area_weights}.items()
+        if weight
+    ]
+    model = scene.area_model([aim.name for aim in aims])
+    return least_error(
+        lambda budgets: model.weighted_error(aims, budgets), model.kind, model.n_slots, total
+    )
 
 
 def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
@@ -179,7 +276,6 @@ def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
 
 def _from_prior(
     scene: Scene,
-    model: VarianceModel,
     leaves: NDArray[np.int64],
     total: float,
     weights: Sequence[float] | None,
@@ -189,25 +285,37 @@ def _from_prior(
             "privacy.shares.optimal.prior is for one query on each level. Leave the prior out to "
             "have the shares of several queries computed, or state the shares."
         )
-    counts = scene.hierarchy.sum_up(leaves)
-    level_counts = []
-    for slot in model.slots:
-        published = ~scene.hierarchy.passes_through[slot.level]
-        level_counts.append(slot.query.answer(counts[slot.level][published]))
-    return split_budget(model.kind, model.unit, level_counts, total, weights)
+    if scene.spine is None:
+        tree = scene.hierarchy
+    else:  # measured are nodes of the spine; what is not published has no weight
+        redrawn = scene.spine.redrawn()
+        tree, leaves = redrawn.hierarchy, leaves[redrawn.leaf_order]
+        given = weights or [1.0] * len(scene.weighted_levels)
+        published = dict(zip(scene.weighted_levels, given, strict=True))
+        weights = [published.get(level, 0.0) for level, _ in scene.slots]
+    counts, level_counts = tree.sum_up(leaves), []
+    for level, query in scene.slots:
+        shown = ~tree.passes_through[tree.index(level)]
+        answers = parse_query(scene.schema, query).answer(counts[tree.index(level)][shown])
+        level_counts.append(answers)
+    return split_budget(scene.mechanism, scene.unit, level_counts, total, weights)
 
 
-def _least_for(
-    scene: Scene, model: VarianceModel, wish: Wish, shares: Mapping[SlotKey, Fraction]
-) -> float:
+def _least_for(scene: Scene, wish: Wish, shares: Mapping[SlotKey, Fraction]) -> float:
     """The least budget in these shares; beyond the most that there may be, an error."""
-    parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
-    total = least_total(model, wish.targets, parts)
+    if scene.spine is None:
+        forecast = scene.forecast(wish.targets)
+        parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
+    else:
+        measured = scene.spine.in_shares({level: share for (level, _), share in shares.items()})
+        forecast = scene.area_model([target.name for target in wish.targets], measured)
+        parts = np.ones(1)
+    total = least_total(forecast, wish.targets, parts)
     if total <= float(wish.most):
         return max(total, float(LEAST))
-    name = "epsilon" if model.kind == DiscreteLaplace.name else "rho"
-    best = how_far_met(model, wish.targets, parts * float(wish.most))
-    missed = next(met for met in best if not met.is_met)
+    name = "epsilon" if forecast.kind == DiscreteLaplace.name else "rho"
+    best = how_far_met(forecast, wish.targets, parts * float(wish.most))
+    missed = max(best, key=lambda met: met.reached / float(met.target.within))
     raise SpecError(
         f"accuracy: {missed.target.label} cannot be reached. It takes {name} = {total:.4g}; the "
         f"most that may be spent, {name} = {wish.most}, reaches {missed.reached:.3g}."
@@ -216,7 +324,7 @@ def _least_for(
 
 def met_targets(scene: Scene, targets: Sequence[Target], budgets: Sequence[float]) -> list[Met]:
     """How far targets are met when every slot has this budget."""
-    return how_far_met(scene.model(), targets, np.array(budgets))
+    return how_far_met(scene.forecast(targets), targets, np.array(budgets))
 
 
 def _rounded_up(total: float, *, pure: bool) -> Budget:

@@ -21,6 +21,9 @@ from trellis.planning.spine_shape import Numbers
 
 Floats = NDArray[np.float64]
 
+Error = Callable[[Floats], tuple[float, Floats]]
+"""An error as a function of budgets, and its derivatives by their logarithms."""
+
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
@@ -47,26 +50,35 @@ def weighted_error(model: VarianceModel, aims: Sequence[Aim], solved: list[list[
 def optimal_budgets(model: VarianceModel, aims: Sequence[Aim], total: float) -> Floats:
     """The budget of every slot, summing to `total`, with the least weighted error."""
 
+    def error(budgets: Floats) -> tuple[float, Floats]:
+        solved, slopes = model.derivatives(budgets)
+        by_slot = np.array([weighted_error(model, aims, slope) for slope in slopes])
+        return weighted_error(model, aims, solved), by_slot
+
+    return least_error(error, model.kind, len(model.slots), total)
+
+
+def least_error(error: Error, kind: str, n_slots: int, total: float) -> Floats:
+    """Budgets of `n_slots` slots that sum to `total` and have the least error."""
+
     def objective(log_shares: Floats) -> tuple[float, Floats]:
         shares = softmax(log_shares)
-        solved, slopes = model.derivatives(shares * total)
-        error = weighted_error(model, aims, solved)
-        gains = np.array([weighted_error(model, aims, slope) for slope in slopes]) / error
-        return np.log(error), gains - shares * gains.sum()
+        found, slopes = error(shares * total)
+        gains = slopes / found
+        return np.log(found), gains - shares * gains.sum()
 
-    begin = promising(starts(model), lambda x: objective(x)[0])
+    begin = promising(starts(kind, n_slots), lambda x: objective(x)[0])
     return total * softmax(_least(objective, begin))
 
 
-def starts(model: VarianceModel) -> Iterator[Floats]:
+def starts(kind: str, n_slots: int) -> Iterator[Floats]:
     """Where to begin: equal budgets; for Laplace noise, also almost none for some of the slots.
 
     With Laplace noise precision grows with the square of the budget, so that it can pay to measure
     fewer levels well, and each choice of levels may have a least error of its own.
     """
-    n_slots = len(model.slots)
     yield np.zeros(n_slots)
-    if model.kind == "discrete_laplace" and n_slots <= _MOST_SUBSETS:
+    if kind == "discrete_laplace" and n_slots <= _MOST_SUBSETS:
         for is_small in islice(product([False, True], repeat=n_slots), 1, None):
             if not all(is_small):
                 yield np.where(is_small, -6.0, 0.0)

@@ -16,7 +16,7 @@ from trellis.model.queries import Query
 from trellis.planning.components import Component
 from trellis.planning.spine_shape import Numbers, SpineShape
 
-_STEP = 1e-40
+STEP = 1e-40
 """Imaginary, so that no rounding spoils a derivative."""
 _LEAST_PARAMETER = 2e-3
 """Noise below it is nil: its variance is under 1e-100."""
@@ -75,9 +75,9 @@ class VarianceModel:
         slopes = []
         for i, budget in enumerate(budgets):
             stepped = budgets.astype(np.complex128)
-            stepped[i] += 1j * _STEP * budget
+            stepped[i] += 1j * STEP * budget
             slopes.append(
-                [[np.imag(v) / _STEP for v in levels] for levels in self.by_component(stepped)]
+                [[np.imag(v) / STEP for v in levels] for levels in self.by_component(stepped)]
             )
         return self.by_component(budgets), slopes
 

@@ -35,7 +35,8 @@ HAS_OUTLOOK = ("gls_topdown", "gls")
 class ErrorLine:
     """Standard errors of one query on one level; relative errors and biases are for the median.
 
-    The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count.
+    The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count. A
+    category of areas of interest stands in place of a level too.
     """
 
     level: str
@@ -44,6 +45,7 @@ class ErrorLine:
     least: float
     median: float
     most: float
+    is_area: bool = False
 
     @property
     def relative_errors(self) -> dict[int, float]:
@@ -106,7 +108,7 @@ class Outlook:
             asked = [TOTAL, *measured, *([DETAILED] if schema.n_cells > 1 else [])]
             for query in dict.fromkeys(asked):
                 variances = model.of_query(solved, level, parse_query(schema, query))
-                lines.append(_line(name, query, variances, model.shape.published[level]))
+                lines.append(error_line(name, query, variances, model.shape.published[level]))
         return lines
 
     def std_errors(self) -> dict[str, float]:
@@ -117,7 +119,9 @@ class Outlook:
         medians = {}
         for level, name in enumerate(self.scene.hierarchy.level_names):
             variances = model.of_query(solved, level, cells)
-            medians[name] = _line(name, DETAILED, variances, model.shape.published[level]).median
+            medians[name] = error_line(
+                name, DETAILED, variances, model.shape.published[level]
+            ).median
         return medians
 
     def root_mean_squares(self) -> dict[str, float]:
@@ -166,10 +170,19 @@ class Outlook:
         return (shares / shares.sum())[position] * within
 
 
-def _line(level: str, query: str, variances: Floats, areas: NDArray[np.int64]) -> ErrorLine:
+def error_line(
+    level: str,
+    query: str,
+    variances: Floats,
+    areas: NDArray[np.int64],
+    *,
+    is_area: bool = False,
+) -> ErrorLine:
+    """From the variance of every entry, and how many published areas it stands for."""
     errors = np.sqrt(np.repeat(variances, areas))
     least, most = float(errors.min()), float(errors.max())
-    return ErrorLine(level, query, errors.size, least, float(np.median(errors)), most)
+    median = float(np.median(errors))
+    return ErrorLine(level, query, errors.size, least, median, most, is_area)
 
 
 Strategy = Callable[[Outlook, Sequence[float] | None], Floats]

@@ -1,7 +1,8 @@
 r"""The least budget that meets stated accuracies, which of them bind, and what each costs.
 
-A target asks that every area of a level has f * std_error <= within, with f standard errors for the
-confidence asked (`trellis.model.confidence`). With the budgets x of all slots,
+A target asks that every area of a level, or of a category of areas of interest, has
+f * std_error <= within, with f standard errors for the confidence asked
+(`trellis.model.confidence`). With the budgets x of all slots,
 
     minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every area j of every target.
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +32,17 @@ from trellis.planning.expected_variance import VarianceModel
 from trellis.planning.spine_shape import Numbers
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _MET = 1e-9
 """Logarithms of variances above their limit that count as rounding."""
 _ROUNDS = 40
 _OPTIMAL = 0.01
 """Budgets this close to the conditions of an optimum count as one: shares were rounded."""
+_NEAR = 1e-3
+"""Logarithms of variances this close to the worst bind as it does: shares were rounded."""
+_MOST_BINDING = 50
+"""So many entries of a target, the worst, are looked at."""
 _LEAST_RATIO = 1e-300
 _LEAST_PART = 1e-7
 """No budget falls below this part of where the search began; shares are rounded more coarsely."""
@@ -43,10 +50,13 @@ _LEAST_PART = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Every area of a level within so many units of the truth, with this confidence."""
+    """Every area of a level within so many units of the truth, with this confidence.
 
-    level: int
-    level_name: str
+    `name` is that of the level, or of a category of areas of interest; these have no `level`.
+    """
+
+    level: int | None
+    name: str
     query: Query
     within: Fraction
     confidence: Fraction
@@ -54,7 +64,7 @@ class Target:
     @property
     def label(self) -> str:
         share = f"{100 * float(self.confidence):g} %"
-        return f"{self.level_name} {self.query.name} within {float(self.within):g} ({share})"
+        return f"{self.name} {self.query.name} within {float(self.within):g} ({share})"
 
     def factor(self, kind: str) -> float:
         return standard_errors_within(self.confidence, laplace=kind == "discrete_laplace")
@@ -85,28 +95,92 @@ class Met:
         return self.budget_per_unit > 0
 
 
-def least_budgets(model: VarianceModel, targets: Sequence[Target]) -> Floats:
+class Forecast(Protocol):
+    """Variances of what targets ask for, as functions of the budgets of all slots.
+
+    Areas that are alike are one entry.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def n_slots(self) -> int: ...
+
+    def areas_of(self, target: Target) -> Ints:
+        """How many published areas every entry stands for."""
+        ...
+
+    def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
+        """For each target the variance of every entry; areas that are not published have none."""
+        ...
+
+    def slopes(
+        self, targets: Sequence[Target], budgets: Floats, picked: Sequence[tuple[int, int]]
+    ) -> Floats:
+        """Derivatives by the logarithms of the budgets: a row for each target and entry picked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LevelForecast:
+    """Targets on levels of the tree that is measured."""
+
+    model: VarianceModel
+
+    @property
+    def kind(self) -> str:
+        return self.model.kind
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.model.slots)
+
+    def areas_of(self, target: Target) -> Ints:
+        assert target.level is not None
+        return self.model.shape.published[target.level]
+
+    def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
+        solved = self.model.by_component(budgets)
+        return [self._of(target, solved) for target in targets]
+
+    def slopes(
+        self, targets: Sequence[Target], budgets: Floats, picked: Sequence[tuple[int, int]]
+    ) -> Floats:
+        slopes = self.model.derivatives(budgets)[1]
+        columns = [[self._of(target, slope) for target in targets] for slope in slopes]
+        return np.array([[column[k][entry] for column in columns] for k, entry in picked])
+
+    def _of(self, target: Target, solved: list[list[Numbers]]) -> Floats:
+        assert target.level is not None
+        variances = self.model.of_query(solved, target.level, target.query)
+        return np.where(self.areas_of(target) > 0, variances, 0.0)
+
+
+def least_budgets(forecast: Forecast, targets: Sequence[Target]) -> Floats:
     """The budgets of all slots with the least sum that meets every target."""
-    problem = _Problem(model, targets)
-    begin = promising(starts(model), lambda y: np.log(np.exp(y).sum()) + problem.scale(y))
+    problem = _Problem(forecast, targets)
+    begin = promising(
+        starts(forecast.kind, forecast.n_slots),
+        lambda y: np.log(np.exp(y).sum()) + problem.scale(y),
+    )
     return min(map(problem.solve, begin), key=lambda found: found.sum())
 
 
-def least_total(model: VarianceModel, targets: Sequence[Target], shares: Floats) -> float:
+def least_total(forecast: Forecast, targets: Sequence[Target], shares: Floats) -> float:
     """The least budget that meets every target when the shares are given."""
-    problem = _Problem(model, targets)
+    problem = _Problem(forecast, targets)
     return exp(problem.scale(np.log(shares)))
 
 
-def how_far_met(model: VarianceModel, targets: Sequence[Target], budgets: Floats) -> list[Met]:
+def how_far_met(forecast: Forecast, targets: Sequence[Target], budgets: Floats) -> list[Met]:
     """What every target reaches with these budgets, and what it costs at the margin."""
-    costs = _Problem(model, targets).marginal_costs(np.log(budgets))
-    solved = model.by_component(budgets)
+    costs = _Problem(forecast, targets).marginal_costs(np.log(budgets))
     lines = []
-    for target, cost in zip(targets, costs, strict=True):
-        areas = model.shape.published[target.level]
-        variances = model.of_query(solved, target.level, target.query)
-        widths = np.sqrt(np.repeat(variances, areas)) * target.factor(model.kind)
+    found = forecast.variances(targets, budgets)
+    for target, variances, cost in zip(targets, found, costs, strict=True):
+        every = np.sqrt(np.repeat(variances, forecast.areas_of(target)))
+        widths = every * target.factor(forecast.kind)
         # cost is the derivative by log variance, and the variance goes with the square of within
         per_unit = 2 * float(cost) / float(target.within)
         lines.append(Met(target, float(widths.max()), float(np.median(widths)), per_unit))
@@ -116,40 +190,39 @@ def how_far_met(model: VarianceModel, targets: Sequence[Target], budgets: Floats
 class _Problem:
     """Logarithms of variances over their limits, as functions of log budgets."""
 
-    def __init__(self, model: VarianceModel, targets: Sequence[Target]) -> None:
-        self.model, self.targets = model, targets
-        self.limits = [target.most_variance(model.kind) for target in targets]
-        self._evaluate = lru_cache(4)(self._evaluate_once)
+    def __init__(self, forecast: Forecast, targets: Sequence[Target]) -> None:
+        self.forecast, self.targets = forecast, targets
+        self.limits = [target.most_variance(forecast.kind) for target in targets]
+        self._ratios = lru_cache(4)(self._ratios_once)
 
-    def ratios(self, solved: list[list[Numbers]], target: int) -> Floats:
-        """Variance over limit for every entry of a target's level."""
-        asked = self.targets[target]
-        variances = self.model.of_query(solved, asked.level, asked.query)
-        published = self.model.shape.published[asked.level] > 0
-        return np.where(published, variances, 0.0) / self.limits[target]
+    def _ratios_once(self, key: bytes) -> list[Floats]:
+        found = self.forecast.variances(self.targets, np.exp(np.frombuffer(key)))
+        return [v / limit for v, limit in zip(found, self.limits, strict=True)]
 
-    def _evaluate_once(self, key: bytes) -> tuple[list[Floats], list[list[Floats]]]:
-        budgets = np.exp(np.frombuffer(key))
-        solved, slopes = self.model.derivatives(budgets)
-        indices = range(len(self.targets))
-        return [self.ratios(solved, k) for k in indices], [
-            [self.ratios(slope, k) for k in indices] for slope in slopes
-        ]
+    def ratios(self, log_budgets: Floats) -> list[Floats]:
+        """For every target, variance over limit of every entry."""
+        return self._ratios(log_budgets.tobytes())
+
+    def log_ratios(self, log_budgets: Floats, picked: Sequence[tuple[int, int]]) -> Floats:
+        ratios = self.ratios(log_budgets)
+        return np.log([max(ratios[k][entry], _LEAST_RATIO) for k, entry in picked])
+
+    def log_slopes(self, log_budgets: Floats, picked: Sequence[tuple[int, int]]) -> Floats:
+        """Derivatives of `log_ratios` by log budgets, a row for each entry."""
+        slopes = self.forecast.slopes(self.targets, np.exp(log_budgets), picked)
+        limits = np.array([self.limits[k] for k, _ in picked])
+        return slopes / (limits * np.exp(self.log_ratios(log_budgets, picked)))[:, np.newaxis]
 
     def worst(self, log_budgets: Floats) -> list[tuple[float, int]]:
         """For every target the largest log ratio and its entry."""
-        ratios = self._evaluate(log_budgets.tobytes())[0]
+        ratios = self.ratios(log_budgets)
         return [(float(np.log(max(r.max(), _LEAST_RATIO))), int(r.argmax())) for r in ratios]
 
     def scale(self, log_budgets: Floats) -> float:
         """The log factor by which all budgets must grow so that the targets are just met."""
-
-        def excess(shift: float) -> float:
-            solved = self.model.by_component(np.exp(log_budgets + shift))
-            worst = max(self.ratios(solved, k).max() for k in range(len(self.targets)))
-            return float(np.log(max(worst, _LEAST_RATIO)))
-
-        return falling_root(excess, 0.0)
+        return falling_root(
+            lambda shift: max(ratio for ratio, _ in self.worst(log_budgets + shift)), 0.0
+        )
 
     def solve(self, start: Floats) -> Floats:
         """Budgets with the least sum, from a start of any size."""
@@ -175,17 +248,10 @@ class _Problem:
         """
 
         def values(z: Floats) -> Floats:
-            ratios = self._evaluate(np.log(z * start).tobytes())[0]
-            return np.array([-np.log(max(ratios[k][e], _LEAST_RATIO)) for k, e in active])
+            return -self.log_ratios(np.log(z * start), active)
 
         def jacobian(z: Floats) -> Floats:
-            ratios, slopes = self._evaluate(np.log(z * start).tobytes())
-            return np.array(
-                [
-                    [-s[k][e] / max(ratios[k][e], _LEAST_RATIO) for s in slopes] / z
-                    for k, e in active
-                ]
-            )
+            return -self.log_slopes(np.log(z * start), active) / z
 
         sizes = start / start.sum()
         return (
@@ -208,20 +274,26 @@ class _Problem:
         of the sum is a non-negative combination of the gradients of the targets that bind.
         Elsewhere all budgets are scaled together, and the worst target alone decides.
         """
-        ratios, slopes = self._evaluate(log_budgets.tobytes())
-        worst = self.worst(log_budgets)
-        highest = max(r for r, _ in worst)
-        binding = [k for k, (r, _) in enumerate(worst) if r > highest - 1e-3]
-        gradients = np.array(
-            [[-s[k][worst[k][1]] / ratios[k][worst[k][1]] for k in binding] for s in slopes]
-        )
+        binding = self.binding(log_budgets)
+        falls = -self.log_slopes(log_budgets, binding)
         budgets = np.exp(log_budgets)
-        weights, gap = nnls(gradients, budgets)
+        weights, gap = nnls(falls.T, budgets)
         costs = np.zeros(len(self.targets))
-        if gap > _OPTIMAL * np.linalg.norm(budgets):
-            first = max(range(len(worst)), key=lambda k: worst[k][0])
-            fall = -sum(s[first][worst[first][1]] for s in slopes) / ratios[first][worst[first][1]]
-            costs[first] = budgets.sum() / fall
+        if budgets.size == 1 or gap > _OPTIMAL * np.linalg.norm(budgets):
+            first = int(np.argmax(self.log_ratios(log_budgets, binding)))
+            costs[binding[first][0]] = budgets.sum() / falls[first].sum()
             return costs
-        costs[binding] = np.where(weights > 1e-6 * budgets.sum(), weights, 0.0)
-        return costs
+        np.add.at(costs, [k for k, _ in binding], weights)
+        return np.where(costs > 1e-6 * budgets.sum(), costs, 0.0)
+
+    def binding(self, log_budgets: Floats) -> list[tuple[int, int]]:
+        """Targets and entries as far from their limits as the worst; of alike entries, one."""
+        ratios = [np.log(np.maximum(r, _LEAST_RATIO)) for r in self.ratios(log_budgets)]
+        highest = max(r.max() for r in ratios)
+        found = []
+        for k, of_target in enumerate(ratios):
+            near = np.flatnonzero(of_target > highest - _NEAR)
+            different, first = np.unique(of_target[near], return_index=True)
+            worst = first[np.argsort(-different)][:_MOST_BINDING]
+            found += [(k, int(entry)) for entry in near[worst]]
+        return found

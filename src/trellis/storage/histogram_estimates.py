@@ -70,9 +70,7 @@ def write_counts(path: Path, counts: SparseCounts) -> None:
 def read_counts(path: Path, n_areas: int, n_cells: int) -> SparseCounts:
     table = read_table(path)
     start = np.searchsorted(table["area"].to_numpy(), np.arange(n_areas + 1)).astype(np.int64)
-    # Copies: Arrow's own arrays cannot be written, and kernels would be compiled again for them.
-    cell, count = (np.array(table[name].to_numpy()) for name in ("cell", "count"))
-    return SparseCounts(n_cells, start, cell, count)
+    return SparseCounts(n_cells, start, table["cell"].to_numpy(), table["count"].to_numpy())
 
 
 def _margins_file(folder: Path, level: str, query: str, ending: str = "") -> Path:

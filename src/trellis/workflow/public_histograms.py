@@ -38,12 +38,9 @@ def _estimate(
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if plan.method == "topdown":
+        known = evidence.decisive_counts()
         found = estimate_topdown(
-            evidence,
-            tie_seed,
-            constraints=constraints,
-            passes=passes,
-            known=evidence.decisive_counts(),
+            evidence, tie_seed, constraints=constraints, passes=passes, known=known
         )
     else:
         found = estimate_gls_topdown(

@@ -158,7 +158,8 @@ class Descent:
         start = self.evidence.hierarchy.child_start[level - 1]
         first, last = int(start[family]), int(start[family + 1])
         inside = slice(parents.start[family], parents.start[family + 1])
-        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside]
+        # Copies, because the kernels would be compiled again for arrays that cannot be written.
+        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside].copy()
         if not active.size or last - first == 1:
             own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
             return _Rows.of(active, own), 0.0
