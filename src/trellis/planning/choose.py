@@ -239,6 +239,11 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
     if wish.shares is not None:
         return wish.shares
     if wish.prior is not None:
+        if wish.area_weights:
+            raise SpecError(
+                f"{_WEIGHTS}: a prior foresees errors of what is measured, and areas of interest "
+                f"are not. Leave out the prior, or the weight of {next(iter(wish.area_weights))!r}."
+            )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.targets and wish.weights is None:
         budgets = least_budgets(scene.forecast(wish.targets), wish.targets)

@@ -118,13 +118,25 @@ def _stated_confidence(run: RunFiles, level: Level, name: str, table: pa.Table) 
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
     estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
     centre = estimated.to_numpy()[_rows(run, level)]
+    if not has_stated_confidence(run, counts, centre, std_error, lower, upper):
+        yield f"{name} has intervals that do not have the stated confidence"
+
+
+def has_stated_confidence(
+    run: RunFiles,
+    counts: np.ndarray,
+    centre: np.ndarray,
+    std_error: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Whether the ends are those of intervals around the centres."""
     reach = _factor(run.plan) * std_error + 0.5
     least, most = np.floor(counts + _TOLERANCE), np.ceil(counts - _TOLERANCE)
-    if not (
+    return bool(
         _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
         and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
-    ):
-        yield f"{name} has intervals that do not have the stated confidence"
+    )
 
 
 def _factor(plan: dict[str, Any]) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from trellis.errors import RunFolderError
 from trellis.verify import (
     areas,
+    flow_margins,
     flows,
     group_sizes,
     histogram_measurements,
@@ -59,7 +60,8 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
         flows.flow_measurements,
         flows.flow_tables,
         flows.flow_sums,
-        flows.flow_intervals,
+        flow_margins.flow_margins,
+        flow_margins.flow_intervals,
         flows.flow_matrix,
         tables.csv,
     ),
