@@ -106,7 +106,6 @@ def topdown_levels(
     constraints: Constraints | None = None,
     edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
-    tolerance: float = TOLERANCE,
     workers: int | None = None,
 ) -> Iterator[SparseCounts]:
     """The counts of `estimate_topdown` one level at a time, root first.
@@ -115,7 +114,7 @@ def topdown_levels(
     Exact answers of all levels are read first.
     """
     descent = _descent(
-        evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, None
+        evidence, (), tie_seed, constraints, edit_rules, passes, TOLERANCE, workers, None
     )
     for counts, _ in descent.levels(_own_measurements(descent)):
         yield counts
