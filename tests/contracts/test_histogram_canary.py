@@ -66,7 +66,13 @@ def world(folder, table=GOOD, **changes):
 
 
 USED = {"estimate": {"method": "topdown"}, "output": {"measurements": "used"}}
-WAYS = [{"estimate": {"method": "gls_topdown"}}, {"estimate": {"method": "topdown"}}, USED]
+NO_RULES = {"structural_zeros": None, "constraints": None, "edit_rules": None}
+WAYS = [
+    {"estimate": {"method": "gls_topdown"}},
+    {"estimate": {"method": "topdown"}},
+    {"estimate": {"method": "gls"}, **NO_RULES},
+    USED,
+]
 
 
 @pytest.mark.parametrize("changes", WAYS, ids=str)

@@ -177,9 +177,9 @@ def _check_identifiable(
             f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
             "tells its areas apart. Give it a share, or end the hierarchy above it."
         )
-    if method not in ("gls_topdown", "topdown"):
+    if method == "bottomup":
         raise SpecError(
-            f"estimate.method {method} is not made for schema; use gls_topdown or topdown."
+            "estimate.method bottomup is not made for schema; use gls_topdown, topdown or gls."
         )
     finest = [query for level, query in shares if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
