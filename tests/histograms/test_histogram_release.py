@@ -217,6 +217,36 @@ def test_a_wrong_audit_is_found(run_copy):
     assert "edit_rules" in problems(run_copy)
 
 
+def test_rules_hold_where_nothing_binds_and_an_area_that_breaks_one_is_found(tmp_path):
+    rules = {"edit_rules": ["age < 1 requires age >= 1", "age > 0 requires age = 0"]}
+    people = "town,age,sex,people\na1,0,m,1\na2,1,f,1\nb1,0,f,1\nc,3,m,1\n"
+    exact = {"totals": ["nation"]}
+    spec = write_histogram_world(tmp_path, people=people, unprotected=exact, **rules)
+    run = trellis.run(trellis.Spec.load(spec)).path
+    assert problems(run) == {}
+    audit = json.loads((run / "release" / "edit_rules.json").read_text())
+    assert [line["broken_in"] for line in audit] == [0] * 6
+    assert "were exchanged" in (run / "release" / "README.md").read_text()
+    for level, areas in (("state", [0, 0]), ("town", [0, 1])):  # a child here, an adult there
+        path = run / "estimates" / f"level={level}.parquet"
+        schema = pq.read_schema(path)
+        forged = pa.table({"area": areas, "cell": [0, 2], "count": [1, 1]}).cast(schema)
+        pq.write_table(forged, path)
+    assert any("its area of state none" in problem for problem in problems(run)["edit_rules"])
+
+
+def test_rules_are_only_audited_if_the_spec_says_so(tmp_path):
+    spec = write_histogram_world(tmp_path, estimate={"edit_rules": "audit"}, **RULES)
+    run = trellis.run(trellis.Spec.load(spec)).path
+    assert problems(run) == {}
+    assert "checked and not enforced" in (run / "release" / "README.md").read_text()
+    assert "Audited: age < 1" in invoke("plan", spec).stdout
+    plan = json.loads((run / "plan.json").read_text())
+    plan["histogram"]["enforce_edit_rules"] = True
+    (run / "plan.json").write_text(json.dumps(plan))
+    assert any("differ" in problem for problem in problems(run)["edit_rules"])
+
+
 def test_a_person_in_an_impossible_cell_is_found(run_copy):
     plan = json.loads((run_copy / "plan.json").read_text())
     plan["histogram"]["structural_zeros"] = ["sex = m"]
@@ -309,7 +339,7 @@ def test_plan_shows_queries_and_rules(tmp_path):
     spec = write_histogram_world(tmp_path, **RULES)
     shown = invoke("plan", spec)
     assert shown.exit_code == 0
-    for words in ("adult * sex", "1/12", "Impossible: age = 0 and sex = f", "Audited: age < 1",
+    for words in ("adult * sex", "1/12", "Impossible: age = 0 and sex = f", "Enforced: age < 1",
                   "Tables: nation: total", "spends a share on totals"):  # fmt: skip
         assert words in shown.stdout
     assert json.loads(invoke("plan", spec, "--json").stdout)["histogram"]["microdata"] is True
@@ -351,6 +381,8 @@ def test_passes_go_with_schema(tmp_path):
         ({"structural_zeros": ["age < 1 or"]}, "expected"),
         ({"structural_zeros": [{"age < 1": "rare"}]}, "impossible"),
         ({"edit_rules": ["age < 1"]}, "requires"),
+        ({"estimate": {"edit_rules": "enforce"}}, "goes with edit_rules"),
+        ({"estimate": {"edit_rules": "relax"}}, "audit"),
         ({"data__attributes": {"height": "h"}}, "names 'height'"),
         ({"data__cells": {"f": "women"}, "data__count": None}, "is no cell"),
         ({"output__tables": {"state": ["height"]}}, "'height'"),

@@ -39,6 +39,7 @@ class HistogramRequest:
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
+    enforce_edit_rules: bool = True
     measurements: str = COMPLETE
 
 
@@ -92,6 +93,7 @@ def plan_histograms(
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            enforce_edit_rules=request.enforce_edit_rules,
             passes=_passes(schema, request.passes),
             measurements=request.measurements,
         ),

@@ -45,7 +45,7 @@ area above them, in every cell, and cells add up to the cells of coarser tables.
 {ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
-{_rules(plan)}{_bounds(constraints)}{_audit(audit)}
+{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
 {protected_in_markdown(plan)}
 """
 
@@ -93,16 +93,21 @@ def _rules(plan: Plan) -> str:
     return f"\n## What cannot be\n\nThese cells are empty everywhere:\n\n{rules}\n"
 
 
-def _audit(audit: Sequence[Mapping[str, Any]]) -> str:
+def _audit(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
+    assert plan.histogram is not None
     if not audit:
         return ""
+    about = (
+        "People were exchanged between areas with the same area above them, so that these rules "
+        "hold where sums and stated bounds allow. Areas that still break one are counted here."
+        if plan.histogram.enforce_edit_rules
+        else "These rules are checked and not enforced; areas that break one do so because of the "
+        "noise, or did so in the records."
+    )
     rows = [
         f"| `{line['rule']}` | {line['level']} | {line['applies_to']:,} | {line['broken_in']:,} |"
         for line in audit
     ]
     head = ["| rule | level | areas it applies to | areas that break it |", "|---|---|---|---|"]
     table = "\n".join([*head, *rows])
-    return (
-        "\n## Edit rules\n\nThese rules are checked and not enforced; areas that break one do so "
-        f"because of the noise, or did so in the records.\n\n{table}\n"
-    )
+    return f"\n## Edit rules\n\n{about}\n\n{table}\n"

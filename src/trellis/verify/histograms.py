@@ -155,25 +155,40 @@ def _groups(run: RunFiles, label: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def edit_rules(run: RunFiles) -> Iterator[str]:
-    """The audit of edit rules states what the published counts show."""
+    """The audit of edit rules states what the published counts show; rules are kept as promised."""
     rules = run.plan["histogram"]
     if not rules["edit_rules"]:
         return
+    enforced = run.spec.get("estimate", {}).get("edit_rules") != "audit"
+    if enforced != rules["enforce_edit_rules"]:
+        yield "plan.json and spec.yaml differ in estimate.edit_rules"
     try:
         text = (run.path / "release" / "edit_rules.json").read_text(encoding="utf-8")
         stated = {(line["rule"], line["level"]): line for line in json.loads(text)}
     except (OSError, ValueError):
         raise Unreadable("release/edit_rules.json is missing or damaged") from None
+    broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
         sides = edit_rule_cells(_schema(run), rules["ordered"], rule)
-        for level in run.levels:
+        for level, wrong in zip(run.levels, broken, strict=True):
             counts = kept(run, level)
             given, needed = (np.unique(counts.area[side[counts.cell]]) for side in sides)
-            given = given[np.isin(given, level.shown)]
+            breaking = np.setdiff1d(given, needed)
+            wrong[breaking] = True
+            found = (np.isin(given, level.shown).sum(), np.isin(breaking, level.shown).sum())
             line = stated.get((rule, level.name), {})
-            broken = np.setdiff1d(given, needed).size
-            if (line.get("applies_to"), line.get("broken_in")) != (given.size, broken):
+            if (line.get("applies_to"), line.get("broken_in")) != found:
                 yield f"release/edit_rules.json is wrong about {rule} on level {level.name}"
+    if enforced and not _is_bounded(run):
+        for (above, wrong_above), (below, wrong) in pairwise(zip(run.levels, broken, strict=True)):
+            if (wrong & ~wrong_above[below.parent]).any():
+                yield f"an area of {below.name} breaks an edit rule, its area of {above.name} none"
+
+
+def _is_bounded(run: RunFiles) -> bool:
+    """Whether constraints, passes or exact totals below the root may leave no room for rules."""
+    exact_below = set(run.plan["unprotected_totals"]) - {run.levels[0].name}
+    return bool(run.spec.get("constraints") or run.plan["histogram"]["passes"] or exact_below)
 
 
 def microdata(run: RunFiles) -> Iterator[str]:

@@ -18,6 +18,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
+from trellis.model.rules import enforced_rules
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -51,14 +52,25 @@ def _estimate(
     if not plan.is_whole:
         margins = _margins(estimate_gls(evidence, marginals=tables))
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
+    rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
         known = evidence.decisive_counts()
         found = estimate_topdown(
-            evidence, tie_seed, constraints=constraints, passes=passes, known=known
+            evidence,
+            tie_seed,
+            constraints=constraints,
+            edit_rules=rules,
+            passes=passes,
+            known=known,
         )
     else:
         found = estimate_gls_topdown(
-            evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
+            evidence,
+            tie_seed,
+            marginals=tables,
+            constraints=constraints,
+            edit_rules=rules,
+            passes=passes,
         )
     margins = _margins(found.marginals)
     return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
@@ -71,7 +83,10 @@ def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]
     }
 
 
-RULES = ("structural_zeros", "edit_rules", "constraints", "estimate.passes", "output.microdata")
+RULES = (
+    "structural_zeros", "edit_rules", "constraints", "estimate.edit_rules", "estimate.passes",
+    "output.microdata",
+)  # fmt: skip
 """Keys of a spec that ask for whole counts."""
 
 

@@ -15,6 +15,7 @@ from trellis.estimate.histograms.bounds import (
     check_cells,
     stack_bounds,
 )
+from trellis.estimate.histograms.edit_rules import RuleSides
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
 from trellis.estimate.histograms.level_bounds import LevelBounds
@@ -42,6 +43,7 @@ class Descent:
     bounds: Sequence[LevelBounds]
     impossible: NDArray[np.bool_]
     tie_seed: int
+    edit_rules: tuple[RuleSides, ...] = ()
     passes: tuple[str, ...] = ()
     tolerance: float = TOLERANCE
     workers: int | None = None
@@ -79,7 +81,8 @@ class Descent:
         measured = [self.queries[name] for name in self.evidence.measured[level]]
         names = self.bounded(level)
         every = measured or list(self.queries.values())
-        return every, Rounder(every, [self.queries[name] for name in names])
+        bounded = [self.queries[name] for name in names]
+        return every, Rounder(every, bounded, self.edit_rules)
 
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
         bounds = self.bounds[0].family(0, 1)

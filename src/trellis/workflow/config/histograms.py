@@ -204,11 +204,16 @@ def check_histogram(spec: Any) -> None:
             ("output.microdata", spec.output.microdata),
             ("output.measurements", spec.output.measurements),
             ("data.attributes", spec.data.attributes),
+            ("estimate.edit_rules", spec.estimate.edit_rules),
             ("estimate.passes", spec.estimate.passes),
         ):
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
         return
+    if spec.estimate.edit_rules and not spec.edit_rules:
+        raise SpecError(
+            "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
+        )
     if spec.accuracy or not isinstance(spec.privacy.shares, Shares):
         raise SpecError("Shares are stated for schema: accuracy and optimal shares are for counts.")
     if spec.output.measurements == USED and spec.estimate.method != "topdown":
