@@ -29,8 +29,10 @@ def show_outlook(terminal: Terminal, report: PlanReport) -> None:
         terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
     if report.targets:
         _show_targets(terminal, report.targets, _unit(report))
-    if report.comparison:
+    if report.comparison and report.plan.histogram is None:
         _show_comparison(terminal, report.comparison)
+    elif report.comparison:
+        _show_tables_compared(terminal, report.comparison)
     if report.simulation is not None:
         _show_simulation(terminal, report)
 
@@ -74,6 +76,23 @@ def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
         rows.append([line.name, *cells, f"{line.squared_error / lines[0].squared_error:.4g}"])
     columns = ["strategy", *levels, "squared error"]
     terminal.table("Median standard error (share of the budget)", columns, rows)
+
+
+def _show_tables_compared(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
+    """A row for each published table: there are too many for columns."""
+    rows = [
+        [table, *(f"{line.std_errors[table]:.3g}" for line in lines)]
+        for table in lines[0].std_errors
+    ]
+    levels = dict.fromkeys(level for line in lines for level in line.shares)
+    rows += [
+        [f"share of {level}", *(f"{100 * line.shares.get(level, 0):.3g} %" for line in lines)]
+        for level in levels
+    ]
+    errors = [f"{line.squared_error / lines[0].squared_error:.4g}" for line in lines]
+    rows.append(["squared error", *errors])
+    columns = ["published", *(line.name for line in lines)]
+    terminal.table("Median standard errors, and shares of the budget", columns, rows)
 
 
 def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
@@ -138,7 +157,8 @@ def write_pictures(folder: Path, report: PlanReport) -> list[Path]:
     if outlook is not None:
         totals = [float(part * outlook.total) for part in _BUDGET_RANGE]
         found = [outlook.with_budgets(outlook.budgets * p).std_errors() for p in _BUDGET_RANGE]
-        noisy = [level for level, error in found[0].items() if error > 0]
+        first = {level: outlook.label(level, q) for level, q in reversed(outlook.published)}
+        noisy = [label for label in reversed(first.values()) if found[0][label] > 0]
         errors = {level: [at[level] for at in found] for level in noisy}
         pictures["error-by-budget.svg"] = error_picture(_unit(report), totals, errors)
     try:

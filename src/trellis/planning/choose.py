@@ -8,7 +8,7 @@ one; a budget is rounded up to six digits, and then meets every target.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
@@ -19,11 +19,11 @@ from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
+from trellis.numerics.histograms.commuting import Algebra
 from trellis.planning.budget.allocation import split_budget
-from trellis.planning.components import components
-from trellis.planning.data_free import Aim, optimal_budgets
+from trellis.planning.data_free import Aim, Split, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
-from trellis.planning.rational_shares import rational_shares
+from trellis.planning.rational_shares import DENOMINATOR, rational_shares
 from trellis.planning.spine_shape import SpineShape
 from trellis.planning.targets import Met, Target, how_far_met, least_budgets, least_total
 from trellis.privacy.accounting.zcdp import zcdp_rho
@@ -45,16 +45,23 @@ class Scene:
     exact: tuple[str, ...]
     mechanism: str
     slots: tuple[SlotKey, ...]
+    mixes: Mapping[SlotKey, Mapping[str, Fraction]] = field(default_factory=dict)
+    """Slots that stand for several queries in stated parts."""
 
     def model(self) -> VarianceModel:
         """Variances as a function of budgets: epsilon for Laplace noise, rho for Gaussian."""
         pure = self.mechanism == DiscreteLaplace.name
         unit = self.protection.l1 if pure else self.protection.l2_squared / 2
         levels = self.hierarchy.level_names
-        slots = [Slot(levels.index(level), parse_query(self.schema, q)) for level, q in self.slots]
+        slots, names = [], dict.fromkeys(name for name, _ in self.schema.recodes)
+        for key in self.slots:
+            mix = self.mixes.get(key, {key[1]: Fraction(1)})
+            parts = tuple((parse_query(self.schema, q), float(part)) for q, part in mix.items())
+            slots.append(Slot(levels.index(key[0]), parts))
+            names |= dict.fromkeys(mix)
         return VarianceModel(
             SpineShape.of(self.hierarchy),
-            components(self.schema),
+            Algebra.of(self.schema.shape, [parse_query(self.schema, name) for name in names]),
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),
             self.mechanism,
@@ -82,18 +89,22 @@ class Scene:
 class Wish:
     """What shares are to be good for.
 
-    `shares` are stated ones; `prior` holds public counts of the leaves by cell; `weights` go with
-    the measured levels. `keep` are slots that must not be rounded to nothing. `most` is the largest
-    budget that may be chosen.
+    `shares` are stated ones, and `level_shares` leave those within levels open. `prior` holds the
+    public answers to the query of each slot. `weights` go with the measured levels, and count all
+    cells, unless `aims` say what counts. `keep` are slots that must not be rounded to nothing.
+    `most` is the largest budget that may be chosen.
     """
 
     budget: Budget | None
     shares: Mapping[SlotKey, Fraction] | None = None
     weights: Sequence[float] | None = None
-    prior: NDArray[np.int64] | None = None
+    prior: Sequence[NDArray[np.int64]] | None = None
     targets: tuple[Target, ...] = ()
     keep: tuple[SlotKey, ...] = ()
     most: Fraction = MOST
+    aims: tuple[Aim, ...] | None = None
+    level_shares: Mapping[str, Fraction] | None = None
+    denominator: int = DENOMINATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +169,33 @@ def _shares(
 ) -> Mapping[SlotKey, Fraction]:
     if wish.shares is not None:
         return wish.shares
+    levels = scene.measured_levels
     if wish.prior is not None:
-        budgets = _from_prior(scene, model, wish.prior, total, wish.weights)
-    elif wish.targets and wish.weights is None:
+        weights = None if wish.weights is None else dict(zip(levels, wish.weights, strict=True))
+        by_slot = None if weights is None else [weights[level] for level, _ in scene.slots]
+        budgets = split_budget(model.kind, model.unit, wish.prior, total, by_slot)
+    elif wish.targets and wish.weights is None and wish.aims is None:
         budgets = least_budgets(model, wish.targets)
     else:
-        budgets = optimal_budgets(model, level_aims(scene, wish.weights), total)
-    return rational_shares(dict(zip(scene.slots, budgets.tolist(), strict=True)), wish.keep)
+        aims = wish.aims if wish.aims is not None else level_aims(scene, wish.weights)
+        budgets = optimal_budgets(model, aims, total, _split(scene, wish))
+    by_key = dict(zip(scene.slots, budgets.tolist(), strict=True))
+    if wish.level_shares is None:
+        return rational_shares(by_key, wish.keep, wish.denominator)
+    shares = {}
+    for level, part in wish.level_shares.items():
+        within = {key: budget for key, budget in by_key.items() if key[0] == level}
+        rational = rational_shares(within, wish.keep, wish.denominator)
+        shares |= {key: part * share for key, share in rational.items()}
+    return shares
+
+
+def _split(scene: Scene, wish: Wish) -> Split | None:
+    if wish.level_shares is None:
+        return None
+    levels = list(wish.level_shares)
+    group = np.array([levels.index(level) for level, _ in scene.slots], dtype=np.int64)
+    return Split(group, np.array([float(part) for part in wish.level_shares.values()]))
 
 
 def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
@@ -175,26 +206,6 @@ def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
         Aim(scene.hierarchy.level_names.index(level), cells, weight)
         for level, weight in zip(levels, weights or [1.0] * len(levels), strict=True)
     ]
-
-
-def _from_prior(
-    scene: Scene,
-    model: VarianceModel,
-    leaves: NDArray[np.int64],
-    total: float,
-    weights: Sequence[float] | None,
-) -> NDArray[np.float64]:
-    if len(scene.slots) != len(scene.measured_levels):
-        raise SpecError(
-            "privacy.shares.optimal.prior is for one query on each level. Leave the prior out to "
-            "have the shares of several queries computed, or state the shares."
-        )
-    counts = scene.hierarchy.sum_up(leaves)
-    level_counts = []
-    for slot in model.slots:
-        published = ~scene.hierarchy.passes_through[slot.level]
-        level_counts.append(slot.query.answer(counts[slot.level][published]))
-    return split_budget(model.kind, model.unit, level_counts, total, weights)
 
 
 def _least_for(

@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from trellis.model.queries import Query
-from trellis.planning.expected_variance import VarianceModel
-from trellis.planning.spine_shape import Numbers
+from trellis.planning.expected_variance import Load, VarianceModel
 
 Floats = NDArray[np.float64]
 
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
+_LEAST_WEIGHT = 1e-12
+"""Beside the largest; shares are rounded far more coarsely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +36,58 @@ class Aim:
     weight: float
 
 
-def weighted_error(model: VarianceModel, aims: Sequence[Aim], solved: list[list[Numbers]]) -> float:
-    """The weighted sum over all areas and cells of the variances (or of their derivatives)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Shares that sum to a stated part in each group of slots, one group for all by default."""
+
+    group: NDArray[np.int64]
+    parts: Floats
+
+    @classmethod
+    def free(cls, n_slots: int) -> Split:
+        return cls(np.zeros(n_slots, dtype=np.int64), np.ones(1))
+
+    def shares(self, log_weights: Floats) -> Floats:
+        weights = np.exp(log_weights - log_weights.max())
+        weights = np.maximum(weights, _LEAST_WEIGHT)
+        return self.parts[self.group] * weights / np.bincount(self.group, weights)[self.group]
+
+    def slopes(self, shares: Floats, gains: Floats) -> Floats:
+        """Derivatives by log weights from those by log shares."""
+        within = shares / self.parts[self.group]
+        return gains - within * np.bincount(self.group, gains)[self.group]
+
+
+def weighted_error(model: VarianceModel, aims: Sequence[Aim], budgets: Floats) -> float:
+    """The weighted sum over all areas and cells of the variances."""
+    found = model.variances(budgets, [(aim.level, aim.query) for aim in aims])
     total = 0.0
-    for aim in aims:
-        areas = model.shape.published[aim.level] * aim.query.n_cells
-        total += aim.weight * float(model.of_query(solved, aim.level, aim.query) @ areas)
+    for aim, variances in zip(aims, found, strict=True):
+        cells = variances @ model.kinds(aim.query).sizes
+        total += aim.weight * float(model.shape.published[aim.level] @ cells)
     return total
 
 
-def optimal_budgets(model: VarianceModel, aims: Sequence[Aim], total: float) -> Floats:
+def optimal_budgets(
+    model: VarianceModel, aims: Sequence[Aim], total: float, split: Split | None = None
+) -> Floats:
     """The budget of every slot, summing to `total`, with the least weighted error."""
+    split = split or Split.free(len(model.slots))
+    loads = [_load(model, aim) for aim in aims]
 
-    def objective(log_shares: Floats) -> tuple[float, Floats]:
-        shares = softmax(log_shares)
-        solved, slopes = model.derivatives(shares * total)
-        error = weighted_error(model, aims, solved)
-        gains = np.array([weighted_error(model, aims, slope) for slope in slopes]) / error
-        return np.log(error), gains - shares * gains.sum()
+    def objective(log_weights: Floats) -> tuple[float, Floats]:
+        shares = split.shares(log_weights)
+        (error,), (slopes,) = model.slopes(shares * total, [loads])
+        return np.log(error), split.slopes(shares, slopes / error)
 
     begin = promising(starts(model), lambda x: objective(x)[0])
-    return total * softmax(_least(objective, begin))
+    return total * split.shares(_least(objective, begin))
+
+
+def _load(model: VarianceModel, aim: Aim) -> Load:
+    areas = model.shape.published[aim.level].astype(np.float64)
+    sizes = model.kinds(aim.query).sizes.astype(np.float64)
+    return Load(aim.level, aim.query, aim.weight * areas, sizes)
 
 
 def starts(model: VarianceModel) -> Iterator[Floats]:
@@ -82,8 +114,3 @@ def _least(objective: Callable[[Floats], tuple[float, Floats]], begin: Sequence[
     # Precision that is lost is no failure: shares are rounded far more coarsely than that.
     ends = [minimize(objective, x, jac=True, method="BFGS", options={"gtol": 1e-9}) for x in begin]
     return min(ends, key=lambda end: end.fun).x
-
-
-def softmax(x: Floats) -> Floats:
-    weights = np.exp(x - x.max())
-    return weights / weights.sum()

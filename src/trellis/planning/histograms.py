@@ -85,7 +85,7 @@ def plan_histograms(
         hierarchy_digest=hierarchy_digest,
         expected_errors=None,
         histogram=HistogramPlan(
-            tables=_tables(schema, request.tables, levels),
+            tables=published_tables(schema, request.tables, levels),
             microdata=request.microdata,
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
@@ -114,7 +114,7 @@ def query_shares(
                 f"strategy: level {level!r} has a share of the budget and no queries. Name them, "
                 "or give default: {..} for all levels that are not named."
             )
-        for query, share in _within_level(schema, level, wish).items():
+        for query, share in within_level(schema, level, wish).items():
             shares[level, query] = level_share * share
     if unused := [name for name in strategy if name != DEFAULT and name not in level_shares]:
         raise SpecError(
@@ -123,7 +123,7 @@ def query_shares(
     return shares
 
 
-def _within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction]:
+def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction]:
     """Query names, as the model writes them, with shares that sum to one."""
     if wish.values is None:
         raise SpecError(f"strategy.{level}: name queries with shares, such as {{detailed: 1}}.")
@@ -185,7 +185,7 @@ def _check_identifiable(
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def _tables(
+def published_tables(
     schema: Schema, wish: Mapping[str, Sequence[str]] | None, levels: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Pairs (level, query) to publish, root first; without a wish, the total of every level."""

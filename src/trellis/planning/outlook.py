@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
-from trellis.model.queries import DETAILED, TOTAL, parse_query
+from trellis.model.queries import DETAILED, TOTAL, Query, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget.clipped import clipped_bias
-from trellis.planning.choose import Scene, level_aims
-from trellis.planning.data_free import optimal_budgets, weighted_error
+from trellis.planning.choose import Scene, SlotKey, level_aims
+from trellis.planning.data_free import Aim, optimal_budgets, weighted_error
+from trellis.planning.expected_variance import VarianceModel, median
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ class ErrorLine:
 
 @dataclass(frozen=True, slots=True)
 class StrategyLine:
-    """A way to split the budget, and what it brings; errors are medians by level."""
+    """A way to split the budget, and what it brings; errors are medians of what is published."""
 
     name: str
     shares: Mapping[str, float]
@@ -69,10 +70,15 @@ class StrategyLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """A plan on its tree, with the budget of every query that is measured."""
+    """A plan on its tree, with the budget of every query that is measured.
+
+    `tables` are the published tables of a histogram, and `aims` what their errors count for.
+    """
 
     scene: Scene
     budgets: Floats
+    tables: tuple[SlotKey, ...] = ()
+    aims: tuple[Aim, ...] | None = None
 
     @classmethod
     def of(cls, plan: Plan, hierarchy: Hierarchy) -> Outlook | None:
@@ -87,7 +93,8 @@ class Outlook:
         )
         unit = scene.model().unit
         parameters = [float(q.noise.parameter) for q in noisy if q.noise is not None]
-        return cls(scene, unit / np.array(parameters))
+        tables = () if plan.histogram is None else plan.histogram.tables
+        return cls(scene, unit / np.array(parameters), tables)
 
     @property
     def total(self) -> float:
@@ -97,45 +104,64 @@ class Outlook:
         return replace(self, budgets=budgets)
 
     def errors(self) -> list[ErrorLine]:
-        """A line for every level and query: totals, what is measured, and all cells."""
-        model, schema = self.scene.model(), self.scene.schema
-        solved = model.by_component(self.budgets)
-        lines = []
-        for level, name in enumerate(self.scene.hierarchy.level_names):
+        """A line for every level and query: what is published, then what else is measured."""
+        model, levels = self.scene.model(), self.scene.hierarchy.level_names
+        asked = []
+        for name in levels:
+            shown = [query for at, query in self.tables if at == name]
+            if not self.tables:
+                shown = [TOTAL, DETAILED] if self.scene.schema.n_cells > 1 else [TOTAL]
             measured = [query for at, query in self.scene.slots if at == name]
-            asked = [TOTAL, *measured, *([DETAILED] if schema.n_cells > 1 else [])]
-            for query in dict.fromkeys(asked):
-                variances = model.of_query(solved, level, parse_query(schema, query))
-                lines.append(_line(name, query, variances, model.shape.published[level]))
-        return lines
+            asked += [(name, query) for query in dict.fromkeys([*shown, *measured])]
+        return self._lines(model, asked)
+
+    def _lines(self, model: VarianceModel, asked: Sequence[SlotKey]) -> list[ErrorLine]:
+        schema, levels = self.scene.schema, self.scene.hierarchy.level_names
+        parsed = [(levels.index(level), parse_query(schema, query)) for level, query in asked]
+        found = model.variances(self.budgets, parsed)
+        return [self._line(model, *at, v) for at, v in zip(parsed, found, strict=True)]
+
+    def _line(self, model: VarianceModel, level: int, query: Query, variances: Floats) -> ErrorLine:
+        areas, errors = model.shape.published[level], np.sqrt(variances)
+        shown = errors[areas > 0]
+        middle = median(errors, np.outer(areas, model.kinds(query).sizes))
+        name = self.scene.hierarchy.level_names[level]
+        least, most = float(shown.min()), float(shown.max())
+        return ErrorLine(name, query.name, int(areas.sum()), least, middle, most)
+
+    @property
+    def published(self) -> tuple[SlotKey, ...]:
+        """What is published: tables, or all cells of every level."""
+        levels = self.scene.hierarchy.level_names
+        return self.tables or tuple((level, DETAILED) for level in levels)
+
+    def label(self, level: str, query: str) -> str:
+        """How a published query is called: by its level, if there is one on each."""
+        return f"{level}: {query}" if self.tables else level
 
     def std_errors(self) -> dict[str, float]:
-        """The median standard error of a cell, by level."""
-        model = self.scene.model()
-        solved = model.by_component(self.budgets)
-        cells = parse_query(self.scene.schema, DETAILED)
-        medians = {}
-        for level, name in enumerate(self.scene.hierarchy.level_names):
-            variances = model.of_query(solved, level, cells)
-            medians[name] = _line(name, DETAILED, variances, model.shape.published[level]).median
-        return medians
+        """The median standard error of all that is published."""
+        lines = self._lines(self.scene.model(), self.published)
+        labels = [self.label(*key) for key in self.published]
+        return {label: line.median for label, line in zip(labels, lines, strict=True)}
 
     def root_mean_squares(self) -> dict[str, float]:
-        """The root of the mean variance of a cell, by level."""
-        model = self.scene.model()
-        solved = model.by_component(self.budgets)
-        cells = parse_query(self.scene.schema, DETAILED)
-        means = {}
-        for level, name in enumerate(self.scene.hierarchy.level_names):
-            variances, areas = model.of_query(solved, level, cells), model.shape.published[level]
-            means[name] = float(np.average(variances, weights=areas)) ** 0.5
+        """The root of the mean variance of all that is published."""
+        model, schema, means = self.scene.model(), self.scene.schema, {}
+        levels = self.scene.hierarchy.level_names
+        parsed = [(levels.index(level), parse_query(schema, q)) for level, q in self.published]
+        found = model.variances(self.budgets, parsed)
+        for key, (level, query), variances in zip(self.published, parsed, found, strict=True):
+            numbers = np.outer(model.shape.published[level], model.kinds(query).sizes)
+            means[self.label(*key)] = float(np.average(variances, weights=numbers)) ** 0.5
         return means
 
     def squared_error(self, weights: Sequence[float] | None = None) -> float:
-        """The expected squared error of all cells of all levels, summed with these weights."""
-        model = self.scene.model()
-        aims = level_aims(self.scene, weights)
-        return weighted_error(model, aims, model.by_component(self.budgets))
+        """The expected squared error of what is published, summed with weights."""
+        return weighted_error(self.scene.model(), self._aims(weights), self.budgets)
+
+    def _aims(self, weights: Sequence[float] | None) -> Sequence[Aim]:
+        return level_aims(self.scene, weights) if self.aims is None else self.aims
 
     def compare(
         self, names: Sequence[str], weights: Sequence[float] | None = None
@@ -164,12 +190,6 @@ class Outlook:
         within = self.budgets / np.bincount(position, self.budgets)[position]
         shares = np.array(level_shares, dtype=np.float64)
         return (shares / shares.sum())[position] * within
-
-
-def _line(level: str, query: str, variances: Floats, areas: NDArray[np.int64]) -> ErrorLine:
-    errors = np.sqrt(np.repeat(variances, areas))
-    least, most = float(errors.min()), float(errors.max())
-    return ErrorLine(level, query, errors.size, least, float(np.median(errors)), most)
 
 
 Strategy = Callable[[Outlook, Sequence[float] | None], Floats]
@@ -209,7 +229,7 @@ def _census(outlook: Outlook, _: object) -> Floats:
 
 
 def _optimal(outlook: Outlook, weights: Sequence[float] | None) -> Floats:
-    aims = level_aims(outlook.scene, weights)
+    aims = outlook._aims(weights)
     return optimal_budgets(outlook.scene.model(), aims, outlook.total) / outlook.total
 
 

@@ -1,12 +1,12 @@
 r"""The least budget that meets stated accuracies, which of them bind, and what each costs.
 
-A target asks that every area of a level has f * std_error <= within, with f standard errors for the
-confidence asked (`trellis.model.confidence`). With the budgets x of all slots,
+A target asks that every cell of every area of a level has f * std_error <= within, with f standard
+errors for the confidence asked (`trellis.model.confidence`). With the budgets x of all slots,
 
-    minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every area j of every target.
+    minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every cell j of every target.
 
-For Gaussian noise this is convex. It is solved over log x, with the areas that are worst so far as
-constraints; areas that turn out worse are added until none is left. The multipliers of the
+For Gaussian noise this is convex. It is solved over log x, with the cells that are worst so far as
+constraints; cells that turn out worse are added until none is left. The multipliers of the
 constraints tell what a target costs at the margin.
 """
 
@@ -26,8 +26,7 @@ from trellis.model.confidence import standard_errors_within
 from trellis.model.queries import Query
 from trellis.planning.budget.roots import falling_root
 from trellis.planning.data_free import promising, starts
-from trellis.planning.expected_variance import VarianceModel
-from trellis.planning.spine_shape import Numbers
+from trellis.planning.expected_variance import Load, VarianceModel, median
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +42,7 @@ _LEAST_PART = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Every area of a level within so many units of the truth, with this confidence."""
+    """All cells of all areas of a level within so many units of the truth, so confidently."""
 
     level: int
     level_name: str
@@ -67,7 +66,7 @@ class Target:
 class Met:
     """How far a target is met.
 
-    `reached` is the half-width that holds for every area and `median` for half of them;
+    `reached` is the half-width that holds for every area and cell, `median` for half of them;
     `budget_per_unit` is what one unit more in `within` would save, 0 for targets that do not bind.
     """
 
@@ -101,16 +100,20 @@ def least_total(model: VarianceModel, targets: Sequence[Target], shares: Floats)
 def how_far_met(model: VarianceModel, targets: Sequence[Target], budgets: Floats) -> list[Met]:
     """What every target reaches with these budgets, and what it costs at the margin."""
     costs = _Problem(model, targets).marginal_costs(np.log(budgets))
-    solved = model.by_component(budgets)
+    found = model.variances(budgets, [(target.level, target.query) for target in targets])
     lines = []
-    for target, cost in zip(targets, costs, strict=True):
+    for target, cost, variances in zip(targets, costs, found, strict=True):
         areas = model.shape.published[target.level]
-        variances = model.of_query(solved, target.level, target.query)
-        widths = np.sqrt(np.repeat(variances, areas)) * target.factor(model.kind)
+        widths = np.sqrt(variances) * target.factor(model.kind)
         # cost is the derivative by log variance, and the variance goes with the square of within
         per_unit = 2 * float(cost) / float(target.within)
-        lines.append(Met(target, float(widths.max()), float(np.median(widths)), per_unit))
+        half = median(widths, np.outer(areas, model.kinds(target.query).sizes))
+        lines.append(Met(target, float(widths[areas > 0].max()), half, per_unit))
     return lines
+
+
+Cell = tuple[int, int]
+"""A target, and an entry and kind of cell of its level and query, counted through."""
 
 
 class _Problem:
@@ -119,42 +122,53 @@ class _Problem:
     def __init__(self, model: VarianceModel, targets: Sequence[Target]) -> None:
         self.model, self.targets = model, targets
         self.limits = [target.most_variance(model.kind) for target in targets]
-        self._evaluate = lru_cache(4)(self._evaluate_once)
+        self._slopes = lru_cache(4)(self._slopes_once)
 
-    def ratios(self, solved: list[list[Numbers]], target: int) -> Floats:
-        """Variance over limit for every entry of a target's level."""
-        asked = self.targets[target]
-        variances = self.model.of_query(solved, asked.level, asked.query)
-        published = self.model.shape.published[asked.level] > 0
-        return np.where(published, variances, 0.0) / self.limits[target]
-
-    def _evaluate_once(self, key: bytes) -> tuple[list[Floats], list[list[Floats]]]:
-        budgets = np.exp(np.frombuffer(key))
-        solved, slopes = self.model.derivatives(budgets)
-        indices = range(len(self.targets))
-        return [self.ratios(solved, k) for k in indices], [
-            [self.ratios(slope, k) for k in indices] for slope in slopes
+    def ratios(self, log_budgets: Floats) -> list[Floats]:
+        """Variance over limit for every cell of every target."""
+        asked = [(target.level, target.query) for target in self.targets]
+        found = self.model.variances(np.exp(log_budgets), asked)
+        published = [self.model.shape.published[level] > 0 for level, _ in asked]
+        return [
+            np.where(shown[:, np.newaxis], variances, 0.0).ravel() / limit
+            for variances, shown, limit in zip(found, published, self.limits, strict=True)
         ]
 
+    def slopes(self, log_budgets: Floats, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
+        """Log ratios of some cells, and their derivatives by all log budgets."""
+        return self._slopes(log_budgets.tobytes(), tuple(cells))
+
+    def _slopes_once(self, key: bytes, cells: tuple[Cell, ...]) -> tuple[Floats, Floats]:
+        loads = [[self._load(*cell)] for cell in cells]
+        values, slopes = self.model.slopes(np.exp(np.frombuffer(key)), loads)
+        values = np.maximum(values, _LEAST_RATIO)
+        return np.log(values), slopes / values[:, np.newaxis]
+
+    def _load(self, target: int, position: int) -> Load:
+        asked = self.targets[target]
+        n_kinds = len(self.model.kinds(asked.query).sizes)
+        entries = np.zeros(self.model.shape.published[asked.level].size)
+        entry, kind = divmod(position, n_kinds)
+        entries[entry] = 1 / self.limits[target]
+        return Load(asked.level, asked.query, entries, np.eye(n_kinds)[kind])
+
     def worst(self, log_budgets: Floats) -> list[tuple[float, int]]:
-        """For every target the largest log ratio and its entry."""
-        ratios = self._evaluate(log_budgets.tobytes())[0]
+        """For every target the largest log ratio and its cell."""
+        ratios = self.ratios(log_budgets)
         return [(float(np.log(max(r.max(), _LEAST_RATIO))), int(r.argmax())) for r in ratios]
 
     def scale(self, log_budgets: Floats) -> float:
         """The log factor by which all budgets must grow so that the targets are just met."""
 
         def excess(shift: float) -> float:
-            solved = self.model.by_component(np.exp(log_budgets + shift))
-            worst = max(self.ratios(solved, k).max() for k in range(len(self.targets)))
-            return float(np.log(max(worst, _LEAST_RATIO)))
+            return max(ratio for ratio, _ in self.worst(log_budgets + shift))
 
         return falling_root(excess, 0.0)
 
     def solve(self, start: Floats) -> Floats:
         """Budgets with the least sum, from a start of any size."""
         start = np.exp(start + self.scale(start))
-        active: list[tuple[int, int]] = []
+        active: list[Cell] = []
         found = start
         for _ in range(_ROUNDS):
             worst = self.worst(np.log(found))
@@ -167,25 +181,18 @@ class _Problem:
             found = self._solve_for(active, start)
         return found * exp(self.scale(np.log(found)))
 
-    def _solve_for(self, active: list[tuple[int, int]], start: Floats) -> Floats:
-        """Meet the targets for these entries alone.
+    def _solve_for(self, active: list[Cell], start: Floats) -> Floats:
+        """Meet the targets for these cells alone.
 
         The precision of an estimate is concave in the precisions of what is measured, so its
         logarithm, log limit - log variance >= 0, makes a convex constraint.
         """
 
         def values(z: Floats) -> Floats:
-            ratios = self._evaluate(np.log(z * start).tobytes())[0]
-            return np.array([-np.log(max(ratios[k][e], _LEAST_RATIO)) for k, e in active])
+            return -self.slopes(np.log(z * start), active)[0]
 
         def jacobian(z: Floats) -> Floats:
-            ratios, slopes = self._evaluate(np.log(z * start).tobytes())
-            return np.array(
-                [
-                    [-s[k][e] / max(ratios[k][e], _LEAST_RATIO) for s in slopes] / z
-                    for k, e in active
-                ]
-            )
+            return -self.slopes(np.log(z * start), active)[1] / z
 
         sizes = start / start.sum()
         return (
@@ -208,20 +215,16 @@ class _Problem:
         of the sum is a non-negative combination of the gradients of the targets that bind.
         Elsewhere all budgets are scaled together, and the worst target alone decides.
         """
-        ratios, slopes = self._evaluate(log_budgets.tobytes())
         worst = self.worst(log_budgets)
+        _, slopes = self.slopes(log_budgets, [(k, cell) for k, (_, cell) in enumerate(worst)])
         highest = max(r for r, _ in worst)
         binding = [k for k, (r, _) in enumerate(worst) if r > highest - 1e-3]
-        gradients = np.array(
-            [[-s[k][worst[k][1]] / ratios[k][worst[k][1]] for k in binding] for s in slopes]
-        )
         budgets = np.exp(log_budgets)
-        weights, gap = nnls(gradients, budgets)
+        weights, gap = nnls(-slopes[binding].T, budgets)
         costs = np.zeros(len(self.targets))
         if gap > _OPTIMAL * np.linalg.norm(budgets):
             first = max(range(len(worst)), key=lambda k: worst[k][0])
-            fall = -sum(s[first][worst[first][1]] for s in slopes) / ratios[first][worst[first][1]]
-            costs[first] = budgets.sum() / fall
+            costs[first] = budgets.sum() / -slopes[first].sum()
             return costs
         costs[binding] = np.where(weights > 1e-6 * budgets.sum(), weights, 0.0)
         return costs

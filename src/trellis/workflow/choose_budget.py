@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from trellis.errors import SpecError
 from trellis.ingest.priors import Crosswalk, Prior, read_prior
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL
+from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.planning.budget.shares import Shares
 from trellis.planning.choose import Scene, Wish, choose, level_weights
@@ -87,6 +89,16 @@ def prior_counts(
     return read_prior(place, hierarchy, spec.hierarchy.code_width)
 
 
+def prior_answers(scene: Scene, counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """What the prior, by level, answers to the query of each slot, in published areas."""
+    answers = []
+    for level, query in scene.slots:
+        index = scene.hierarchy.index(level)
+        published = ~scene.hierarchy.passes_through[index]
+        answers.append(parse_query(scene.schema, query).answer(counts[index][published]))
+    return answers
+
+
 def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     targets, shares, most = targets_of(spec, scene), spec.privacy.shares, _most(spec)
     levels = scene.hierarchy.level_names
@@ -101,7 +113,8 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     optimal = shares.optimal
     prior = None
     if optimal.prior is not None:
-        prior = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
+        leaves = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
+        prior = prior_answers(scene, scene.hierarchy.sum_up(leaves))
     weights = level_weights(optimal.weights, scene.measured_levels)
     return Wish(budget, None, weights, prior, targets, needed, most)
 
