@@ -47,6 +47,7 @@ def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **chang
         "microdata": False,
         "structural_zeros": (),
         "edit_rules": (),
+        "passes": (),
     }
     request = CountsRequest(**{k: changes.get(k, v) for k, v in REQUEST.items()})
     wish = {k: changes.get(k, v) for k, v in histogram.items()}

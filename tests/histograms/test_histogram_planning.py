@@ -27,9 +27,10 @@ def test_level_share_times_query_share():
 def test_plan_survives_json():
     plan = histogram_plan(
         structural_zeros=("age = 0 and sex = f",), edit_rules=("age < 1 requires age > 0",),
-        tables={"town": ["adult*sex"]}, microdata=True,
+        tables={"town": ["adult*sex"]}, microdata=True, passes=("sex", "adult*sex"),
     )  # fmt: skip
     assert plan_from_json(plan_to_json(plan)) == plan
+    assert plan.histogram.passes == ("sex", "adult * sex")
     assert plan.histogram.tables == (("town", "adult * sex"),)
 
 
@@ -96,6 +97,9 @@ def test_production_noise_is_one_over_rho_times_both_shares(tmp_path):
             assert query.noise.sigma_squared == 1 / (RHO * share)
 
 
+WIDE = Schema({"age": [str(year) for year in range(65)]})
+
+
 # -- refused --------------------------------------------------------------------------------------
 
 
@@ -115,6 +119,10 @@ def test_production_noise_is_one_over_rho_times_both_shares(tmp_path):
         ({"tables": {"village": ["total"]}}, "names level 'village'"),
         ({"tables": {"town": ["sex", "sex"]}}, "twice"),
         ({"method": "gls"}, "gls is not made"),
+        ({"method": "bottomup"}, "bottomup is not made"),
+        ({"passes": ("sex", "sex")}, "fixes the cells of 'sex' again"),
+        ({"passes": ("adult*sex", "sex * adult")}, "fixes the cells of 'adult [*] sex' again"),
+        ({"passes": ("age",), "schema": WIDE, "strategy": None}, "has 65 cells"),
         ({"shares": Shares({"nation": Fraction(1)}), "strategy": None}, "last level"),
         ({"method": "topdown", "shares": Shares({"town": Fraction(1)}),
           "strategy": shares({"town": {"detailed": "1"}})}, "measured levels only"),
@@ -135,6 +143,14 @@ def test_bad_wish_is_refused(changes, message):
 def test_unknown_or_overlapping_query_is_refused(query):
     with pytest.raises(StructureError):
         histogram_plan(strategy=shares({"default": {query: "1/2", "detailed": "1/2"}}))
+    with pytest.raises(StructureError):
+        histogram_plan(passes=(query,))
+
+
+def test_a_pass_of_the_most_cells_is_planned():
+    schema = Schema({"age": [str(year) for year in range(64)]})
+    plan = histogram_plan(passes=("age",), schema=schema, strategy=None)
+    assert plan.histogram.passes == ("age",)
 
 
 def test_weights_are_scaled_and_a_missing_strategy_measures_all_cells():

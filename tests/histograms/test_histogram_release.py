@@ -14,10 +14,14 @@ import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
+from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.storage.histogram_estimates import read_histogram_estimates
+from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
 from trellis.workflow.progress import Silent
 from trellis.workflow.public_half import reestimate
 from trellis.workflow.run_folder import RunFolder
+from worlds import REMOVE
 
 FACILITIES = {
     "name": "homes", "source": "facilities.csv", "area": "town", "query": "age",
@@ -79,6 +83,24 @@ def test_margins_come_with_gls_and_not_with_topdown(finished, tmp_path):
     other = reestimate(RunFolder(finished), "topdown", tmp_path / "topdown", Silent())
     assert other.table("town", "sex")["std_error"].null_count == len(rows)
     assert problems(other.path) == {}
+
+
+def test_passes_are_carried_out_and_kept(tmp_path):
+    spec = write_histogram_world(
+        tmp_path, estimate={"passes": ["sex"]}, privacy__budget={"rho": "1/1000"}
+    )
+    run = trellis.run(trellis.Spec.load(spec)).path
+    other = reestimate(RunFolder(run), "topdown", tmp_path / "topdown", Silent()).path
+    for path, method in ((run, estimate_gls_topdown), (other, estimate_topdown)):
+        folder = RunFolder(path)
+        plan, hierarchy = folder.plan(), folder.hierarchy()
+        assert plan.histogram.passes == ("sex",)
+        evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
+        expected = method(evidence, folder.identity().tie_seed, passes=("sex",)).counts
+        kept = read_histogram_estimates(folder.estimates, plan, hierarchy).counts
+        for ours, theirs in zip(kept, expected, strict=True):
+            assert ours.dense().tolist() == theirs.dense().tolist()
+        assert problems(path) == {}
 
 
 def test_microdata_count_to_the_tables(finished):
@@ -199,6 +221,13 @@ def test_a_person_in_an_impossible_cell_is_found(run_copy):
     assert any("differ" in problem for problem in found)
 
 
+def test_passes_that_the_spec_does_not_state_are_found(run_copy):
+    plan = json.loads((run_copy / "plan.json").read_text())
+    plan["histogram"]["passes"] = ["sex"]
+    (run_copy / "plan.json").write_text(json.dumps(plan))
+    assert "plan.json and spec.yaml differ in passes" in problems(run_copy)["identity"]
+
+
 def test_csv_that_differs_is_found(run_copy):
     path = run_copy / "release" / "town" / "sex.csv"
     text = path.read_text()
@@ -270,6 +299,26 @@ def test_plan_shows_queries_and_rules(tmp_path):
     assert json.loads(invoke("plan", spec, "--json").stdout)["histogram"]["microdata"] is True
 
 
+def test_plan_names_passes_and_where_they_may_do_harm(tmp_path):
+    spec = write_histogram_world(tmp_path, estimate={"passes": ["total", "adult * sex", "sex"]})
+    shown = " ".join(invoke("plan", spec).stdout.split())
+    assert "family: total. It has less than 1/50 of town, and may" in shown
+    assert "family: adult * sex. It has less than 1/50 of town, and may" in shown
+    assert "family: sex. It has less than 1/50 of nation, state, and may" in shown
+    strategy = {"default": {"sex": "1/50", "detailed": "49/50"}}
+    spec = write_histogram_world(tmp_path, estimate={"passes": ["sex"]}, strategy=strategy)
+    assert "may do harm" not in invoke("plan", spec).stdout
+
+
+def test_passes_go_with_schema(tmp_path):
+    without = ("schema", "recodes", "strategy", "output")
+    changes = dict.fromkeys(without, REMOVE) | {"estimate": {"passes": ["total"]}}
+    done = invoke("run", write_histogram_world(tmp_path, **changes))
+    assert done.exit_code == 2
+    assert "estimate.passes goes with schema" in done.stderr
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -289,6 +338,8 @@ def test_plan_shows_queries_and_rules(tmp_path):
         ({"data__attributes": {"height": "h"}}, "names 'height'"),
         ({"data__cells": {"f": "women"}, "data__count": None}, "is no cell"),
         ({"output__tables": {"state": ["height"]}}, "'height'"),
+        ({"estimate": {"passes": ["height"]}}, "'height'"),
+        ({"estimate": {"passes": ["sex", "sex"]}}, "again"),
         ({"constraints": [{"name": "x", "area": "town"}]}, "exactly one of"),
         ({"constraints": [{**FACILITIES, "source": "people.csv"}]}, "confidential file"),
         ({"constraints": [{**FACILITIES, "level": "village"}]}, "names level 'village'"),

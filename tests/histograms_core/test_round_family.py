@@ -3,12 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracles.histogram_family import least_rounding, rounding_objective
+from oracles.histogram_family import least_largest_shift, least_rounding, rounding_objective
 from trellis.errors import StructureError
 from trellis.estimate import round_family
 from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.rounding import stacked_queries
 from trellis.model import Schema
 from trellis.model.queries import parse_query
+from trellis.numerics.histograms.rounding import move_cost, residuals, shared_weight
 
 SCHEMA = Schema({"a": list("1234"), "b": ["x", "y", "z"]})
 QUERIES = ["total", "a", "b", "detailed"]
@@ -51,6 +53,58 @@ def test_coarse_marginals_hardly_shift():
     y = round_family(schema, parent, x, QUERIES)
     for name in QUERIES:
         assert np.abs(parse_query(schema, name).answer(y - x)).mean() < 0.5
+
+
+def largest_shift(schema, queries, x, y):
+    return max(np.abs(parse_query(schema, name).answer(y - x)).mean() for name in queries)
+
+
+@pytest.mark.parametrize("n_children", [3, 4, 8])
+def test_no_marginal_shifts_by_more_than_half_in_the_mean(n_children):
+    schema = Schema({"a": list("123456"), "b": list("xy"), "c": list("uvw")})
+    queries = ["total", "a", "b", "c", "a * b", "b * c", "detailed"]
+    for seed in range(25):
+        x, parent = real_children(np.random.default_rng(seed), n_children, schema)
+        y = round_family(schema, parent, x, queries)
+        assert largest_shift(schema, queries, x, y) <= 0.5
+
+
+def test_the_least_largest_shift_is_not_far_even_if_it_is_above_half():
+    """Halves in every cell of two children: some answers must move by a half or more."""
+    rng = np.random.default_rng(7)
+    maps = [parse_query(SCHEMA, name).cell_of for name in QUERIES]
+    for _ in range(6):
+        x = rng.integers(0, 3, (2, SCHEMA.n_cells)) + 0.5 + rng.uniform(-0.01, 0.01, (1, 12))
+        x[1] = np.ceil(x.sum(axis=0)) - x[0]
+        parent = x.sum(axis=0).round().astype(np.int64)
+        y = round_family(SCHEMA, parent, x, QUERIES)
+        least = least_largest_shift(maps, x.T, parent)
+        assert least - 1e-6 <= largest_shift(SCHEMA, QUERIES, x, y) <= max(0.5, 1.1 * least)
+
+
+def test_the_cost_of_a_move_is_what_it_adds_to_the_squared_residuals():
+    rng = np.random.default_rng(8)
+    x, _ = real_children(rng, 3)
+    y = np.floor(x).astype(np.int64)
+    names = ["a", "b", "detailed"]
+    weights = np.array([1.0, 2.5, 4.0])
+    queries = stacked_queries([parse_query(SCHEMA, n) for n in names], weights, np.arange(12))
+
+    def objective(whole):
+        answers = [parse_query(SCHEMA, n).answer(whole - x) for n in names]
+        return sum(w * (e**2).sum() for w, e in zip(weights, answers, strict=True))
+
+    moved = y.copy()
+    for j, giver, taker in ((0, 1, 2), (5, 0, 1), (11, 2, 0)):
+        e = residuals(queries, np.ascontiguousarray(x.T), np.ascontiguousarray(moved.T))
+        cost = move_cost(queries, e, j, giver, taker)
+        before = objective(moved)
+        moved[giver, j] -= 1
+        moved[taker, j] += 1
+        assert 2 * cost == pytest.approx(objective(moved) - before)
+    assert shared_weight(queries, 0, 1) == 1.0  # the same a
+    assert shared_weight(queries, 0, 3) == 2.5  # the same b
+    assert shared_weight(queries, 4, 4) == 7.5
 
 
 def test_whole_children_stay_and_others_are_first_made_to_add_up():

@@ -102,3 +102,10 @@ def test_every_product_of_attributes_is_a_partition(sizes: list[int], data: st.D
     order = [sorted(axes).index(a) for a in axes]
     expected = cube.sum(axis=summed).transpose(order)
     assert (query.answer(cube.ravel()) == expected.ravel()).all()
+
+
+def test_a_query_is_parsed_once_and_cannot_be_changed():
+    query = parse_query(SCHEMA, "home * sex")
+    assert parse_query(SCHEMA, "home * sex") is query
+    with pytest.raises(ValueError, match="read-only"):
+        query.cell_of[0] = 1

@@ -56,37 +56,67 @@ def least_rounding(
     maps: Sequence[NDArray], x: NDArray[np.float64], parent: NDArray, seconds: float = 60.0
 ) -> tuple[float, NDArray[np.int64]]:
     """Floor or floor + 1 of x (cells x children) of least sum of |Q (y - x)|, by HiGHS."""
+    q, sums, floors, missing = _rounding_program(maps, x, parent)
+    return _least(q, sums, x - floors, missing, floors, np.ones(q.shape[0]), None, seconds)
+
+
+def least_largest_shift(
+    maps: Sequence[NDArray], x: NDArray[np.float64], parent: NDArray, seconds: float = 60.0
+) -> float:
+    """The least that the largest mean of |Q (y - x)| over all queries can be, by HiGHS."""
+    q, sums, floors, missing = _rounding_program(maps, x, parent)
+    sizes = [(int(cells.max()) + 1) * x.shape[1] for cells in maps]
+    means = sparse.block_diag([np.full((1, size), 1 / size) for size in sizes], format="csr")
+    return _least(q, sums, x - floors, missing, floors, np.zeros(q.shape[0]), means, seconds)[0]
+
+
+def _rounding_program(maps, x, parent):
+    """All answers as a matrix, the sums of cells, floors, and what is missing from the sums."""
     n, width = x.shape
     floors = np.floor(x + 1e-9)
-    remainder = x - floors
-    answers = [
-        sparse.kron(
-            sparse.csr_matrix((np.ones(n), (cells, np.arange(n)))), sparse.eye(width), format="csr"
-        )
-        for cells in maps
-    ]
-    q = sparse.vstack(answers, format="csr")
-    target = q @ remainder.ravel()
-    k = target.size
-    sums = sparse.hstack(
-        [sparse.kron(sparse.eye(n), np.ones((1, width))), sparse.csr_matrix((n, 2 * k))]
-    )
-    missing = parent - floors.sum(axis=1)
-    found = optimize.milp(
-        np.concatenate([np.zeros(x.size), np.ones(2 * k)]),
-        constraints=[
-            optimize.LinearConstraint(
-                sparse.hstack([q, -sparse.eye(k), sparse.eye(k)]), target, target
-            ),
-            optimize.LinearConstraint(sums, missing, missing),
+    q = sparse.vstack(
+        [
+            sparse.kron(
+                sparse.csr_matrix((np.ones(n), (cells, np.arange(n)))),
+                sparse.eye(width),
+                format="csr",
+            )
+            for cells in maps
         ],
-        integrality=np.concatenate([np.ones(x.size), np.zeros(2 * k)]),
-        bounds=optimize.Bounds(
-            0, np.concatenate([(remainder.ravel() > 1e-9).astype(float), np.full(2 * k, np.inf)])
+        format="csr",
+    )
+    sums = sparse.kron(sparse.eye(n), np.ones((1, width)), format="csr")
+    return q, sums, floors, parent - floors.sum(axis=1)
+
+
+def _least(q, sums, remainder, missing, floors, price, means, seconds):
+    """Variables: units up, answers above and below, and the largest of `means` of both."""
+    size, k = remainder.size, q.shape[0]
+    target = q @ remainder.ravel()
+    rules = [
+        optimize.LinearConstraint(
+            sparse.hstack([q, -sparse.eye(k), sparse.eye(k), sparse.csr_matrix((k, 1))]),
+            target,
+            target,
         ),
+        optimize.LinearConstraint(
+            sparse.hstack([sums, sparse.csr_matrix((missing.size, 2 * k + 1))]), missing, missing
+        ),
+    ]
+    if means is not None:
+        above = [sparse.csr_matrix((means.shape[0], size)), means, means]
+        largest = -np.ones((means.shape[0], 1))
+        rules.append(optimize.LinearConstraint(sparse.hstack([*above, largest]), -np.inf, 0))
+    most = np.concatenate([(remainder.ravel() > 1e-9).astype(float), np.full(2 * k + 1, np.inf)])
+    found = optimize.milp(
+        np.concatenate([np.zeros(size), price, price, [1.0]]),
+        constraints=rules,
+        integrality=np.concatenate([np.ones(size), np.zeros(2 * k + 1)]),
+        bounds=optimize.Bounds(0, most),
         options={"time_limit": seconds},
     )
-    return found.fun, (floors + np.rint(found.x[: x.size]).reshape(n, width)).astype(np.int64)
+    up = np.rint(found.x[:size]).reshape(remainder.shape)
+    return found.fun, (floors + up).astype(np.int64)
 
 
 def rounding_objective(maps, x, y) -> float:

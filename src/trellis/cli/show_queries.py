@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import parse_query
+
+LEAST_OF_A_PASS = Fraction(1, 50)
+"""Of a level's share: with less, fixing the query first made errors larger in the benchmark."""
 
 
 def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
@@ -18,6 +23,8 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
     ]
     for level in wasted:
         terminal.result(f"Level {level!r} spends a share on totals that are published exactly.")
+    for name in histogram.passes:
+        terminal.result(f"Fixed first in each family: {name}.{_weak_pass(plan, name)}")
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")
     for rule in histogram.edit_rules:
@@ -35,6 +42,19 @@ def _row(plan: Plan, query: PlannedQuery) -> list[str]:
     if len(share) > 15:
         share = f"{float(query.share):.4g}"
     return [query.level, areas, query.query, cells, share, f"{query.variance**0.5:.3g}"]
+
+
+def _weak_pass(plan: Plan, name: str) -> str:
+    """On levels that spend little on a query, holding on to it does harm."""
+    weak = []
+    for level in plan.levels:
+        noisy = [q for q in plan.queries if q.level == level and q.noise is not None]
+        spent = sum(q.share for q in noisy if q.query == name)
+        if noisy and spent < LEAST_OF_A_PASS * sum(q.share for q in noisy):
+            weak.append(level)
+    if not weak:
+        return ""
+    return f" It has less than {LEAST_OF_A_PASS} of {', '.join(weak)}, and may do harm there."
 
 
 def _is_exact(plan: Plan, level: str, query: str) -> bool:

@@ -10,6 +10,7 @@ A false positive is a true zero published as more than zero; a false negative th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ from trellis.errors import StructureError
 
 Ends = tuple[NDArray, NDArray]
 """Lower and upper ends of intervals."""
+
+COUNTS, TOTALS = "counts", "totals"
+"""What is compared where a level has one table: its counts, and their sums over all cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,20 @@ class SizeClass:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupErrors:
+    """Errors of some cells of a histogram: those with these categories, by attribute or recode."""
+
+    group: Mapping[str, str]
+    true_total: int
+    errors: Errors
+
+
+@dataclass(frozen=True, slots=True)
 class LevelErrors:
-    """What was compared on a level: `what` is `counts`, or `totals` over all cells of an area."""
+    """What was compared on a level.
+
+    `what` is `COUNTS`, `TOTALS` or the query of a histogram.
+    """
 
     level: str
     what: str
@@ -56,6 +72,7 @@ class LevelErrors:
     false_negatives: int
     by_size: tuple[SizeClass, ...]
     false_discovery_rate: float | None = None  # of flows: the share of listed pairs without a trip
+    by_group: tuple[GroupErrors, ...] = ()  # of histograms
 
 
 def level_errors(

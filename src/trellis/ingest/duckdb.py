@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from difflib import get_close_matches
 from glob import escape
@@ -138,8 +139,17 @@ class Reader:
             self._db.register(name, table)
 
     def query(self, sql: str) -> pa.Table:
-        with self._attempt():
-            return self._db.sql(sql).to_arrow_table()
+        # The engine notices Ctrl-C between its tasks alone, and one of these may take hours. So
+        # this thread waits, and passes an interrupt on.
+        with self._attempt(), ThreadPoolExecutor(1) as engine:
+            answer = engine.submit(lambda: self._db.sql(sql).to_arrow_table())
+            try:
+                return answer.result()
+            except KeyboardInterrupt:
+                while not answer.done():  # a query that is about to begin takes no notice
+                    self._db.interrupt()
+                    wait([answer], timeout=0.1)
+                raise
 
     def view(self, name: str, sql: str) -> None:
         """Name a query for later ones."""

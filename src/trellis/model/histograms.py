@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 from trellis.errors import StructureError
 
+MOST_PASS_CELLS = 64
+"""Cells of a marginal that a pass may fix: its precision is a dense matrix."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others.
+    describe impossible cells; `edit_rules` say where the presence of some requires others;
+    `passes` are the queries that each family fixes before the rest, in this order.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -20,6 +24,7 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    passes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):

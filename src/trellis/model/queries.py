@@ -9,6 +9,7 @@ each query in one cell (or moves between two): a partition. This is checked, not
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -61,8 +62,9 @@ class Query:
         return out.T.reshape(*cells.shape[:-1], self.n_cells)
 
 
+@lru_cache(maxsize=64)
 def parse_query(schema: Schema, name: str) -> Query:
-    """The query of that name; blanks around the stars do not matter."""
+    """The query of that name; blanks around the stars do not matter. Parsed once and kept."""
     if name == TOTAL:
         factors: tuple[Factor, ...] = ()
     elif name == DETAILED:
@@ -75,6 +77,7 @@ def parse_query(schema: Schema, name: str) -> Query:
         raise StructureError(f"Query {name!r} uses attribute {twice!r} twice.")
     query = Query(_canonical(name, factors), factors, _cell_of(schema, factors))
     _check_partition(query, schema.n_cells)
+    query.cell_of.flags.writeable = False  # it is shared by all who ask for this query
     return query
 
 

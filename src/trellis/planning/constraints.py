@@ -1,14 +1,8 @@
 """Whether anything can satisfy the stated constraints, in the hierarchy as a whole.
 
-Answers add up the hierarchy, so bounds do: the least answers of the children sum to a least answer
-of the parent, and the greatest to its greatest. `implied_bounds` gives every level what follows
-from below, and what follows between a query and a coarser one,
-
-    sum of lower(fine) <= coarse <= sum of upper(fine),
-    lower(coarse) - upper(the other fine cells) <= fine <= upper(coarse) - lower(the other ones).
-
-For constraints on nested queries, families of areas are networks of flows, and what remains
-possible here is possible in whole numbers on the whole hierarchy.
+Every level gets what follows from below and between queries (`model.carried_bounds`). For
+constraints on nested queries, families of areas are networks of flows, and what remains possible
+here is possible in whole numbers on the whole hierarchy.
 """
 
 from __future__ import annotations
@@ -21,39 +15,26 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from trellis.errors import SpecError
+from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
 from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query, is_finer, parse_query
+from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Box:
-    """Least and greatest answers of one query on one level: areas x cells."""
-
-    lower: Floats
-    upper: Floats
-
-
 def implied_bounds(
     constraints: Constraints, hierarchy: Hierarchy, schema: Schema
-) -> list[dict[str, Box]]:
-    """For every level, root first, the bounds of each constrained query, its own and implied."""
-    names = list(dict.fromkeys(c.query for c in constraints.linear))
-    queries = [parse_query(schema, name) for name in names]
-    levels: list[dict[str, Box]] = []
-    for level in reversed(range(hierarchy.n_levels)):
-        boxes = {q.name: _free(hierarchy.size(level), q, constraints.impossible) for q in queries}
-        if levels:
-            _from_below(boxes, levels[-1], constraints, hierarchy, level)
-        for constraint in constraints.on(hierarchy.level_names[level]):
-            if constraint.group_of is None:
-                _tighten(boxes[constraint.query], constraint)
-        _between_queries(boxes, queries)
-        levels.append(boxes)
-    return levels[::-1]
+) -> list[dict[str, Range]]:
+    """For every level, root first, the bounds of each query constrained there or below."""
+    queries = {c.query: parse_query(schema, c.query) for c in constraints.linear}
+    stated = [
+        [StatedRange.of(c, queries[c.query]) for c in constraints.on(name)]
+        for name in hierarchy.level_names
+    ]
+    by_name = {query.name: query for query in queries.values()}
+    return carried_bounds(hierarchy, by_name, stated, constraints.impossible)
 
 
 def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schema) -> None:
@@ -69,96 +50,6 @@ def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schem
                 raise SpecError(_report(constraints, hierarchy, schema, boxes, level, area, name))
 
 
-# -- bounds ---------------------------------------------------------------------------------------
-
-
-def _free(n_areas: int, query: Query, impossible: NDArray[np.bool_]) -> Box:
-    """No bound, except where all cells of an answer are impossible."""
-    possible = np.zeros(query.n_cells, dtype=bool)
-    possible[query.cell_of[~impossible]] = True
-    upper = np.where(possible, np.inf, 0.0)
-    return Box(np.zeros((n_areas, query.n_cells)), np.tile(upper, (n_areas, 1)))
-
-
-def _tighten(box: Box, constraint: LinearConstraint) -> None:
-    stated = constraint.bound != NO_BOUND
-    bound = constraint.bound.astype(np.float64)
-    if constraint.sense in (Sense.EQUAL, Sense.AT_LEAST):
-        np.maximum(box.lower, np.where(stated, bound, 0.0), out=box.lower)
-    if constraint.sense in (Sense.EQUAL, Sense.AT_MOST):
-        np.minimum(box.upper, np.where(stated, bound, np.inf), out=box.upper)
-
-
-def _from_below(
-    boxes: dict[str, Box],
-    below: dict[str, Box],
-    constraints: Constraints,
-    hierarchy: Hierarchy,
-    level: int,
-) -> None:
-    start = hierarchy.child_start[level][:-1]
-    for name, box in boxes.items():
-        np.maximum(box.lower, np.add.reduceat(below[name].lower, start, axis=0), out=box.lower)
-        np.minimum(box.upper, np.add.reduceat(below[name].upper, start, axis=0), out=box.upper)
-    for constraint in constraints.on(hierarchy.level_names[level + 1]):
-        if constraint.group_of is not None:
-            _from_groups(boxes, below[constraint.query], constraint, hierarchy, level)
-
-
-def _from_groups(
-    boxes: dict[str, Box],
-    below: Box,
-    constraint: LinearConstraint,
-    hierarchy: Hierarchy,
-    level: int,
-) -> None:
-    """Groups and areas outside of them take the place of single children."""
-    group_of = constraint.group_of
-    assert group_of is not None
-    parents = hierarchy.parents(level + 1)
-    n_groups, n_cells = constraint.bound.shape
-    member = group_of != ALONE
-    groups = Box(np.zeros((n_groups, n_cells)), np.zeros((n_groups, n_cells)))
-    np.add.at(groups.lower, group_of[member], below.lower[member])
-    np.add.at(groups.upper, group_of[member], below.upper[member])
-    _tighten(groups, constraint)
-    parent_of_group = np.zeros(n_groups, dtype=np.int64)
-    parent_of_group[group_of[member]] = parents[member]
-    box = boxes[constraint.query]
-    lower, upper = np.zeros_like(box.lower), np.zeros_like(box.upper)
-    for total, single, grouped in (
-        (lower, below.lower, groups.lower),
-        (upper, below.upper, groups.upper),
-    ):
-        np.add.at(total, parents[~member], single[~member])
-        np.add.at(total, parent_of_group, grouped)
-    np.maximum(box.lower, lower, out=box.lower)
-    np.minimum(box.upper, upper, out=box.upper)
-
-
-def _between_queries(boxes: dict[str, Box], queries: Sequence[Query]) -> None:
-    """Two rounds: what a chain of queries implies has come through by then."""
-    pairs = [(a, b) for a in queries for b in queries if a is not b and is_finer(a, b)]
-    for fine, coarse in pairs + pairs[::-1]:
-        image = np.zeros(fine.n_cells, dtype=np.int64)
-        image[fine.cell_of] = coarse.cell_of
-        f, c = boxes[fine.name], boxes[coarse.name]
-        least, most = _summed(f.lower, image, coarse), _summed(f.upper, image, coarse)
-        np.maximum(c.lower, least, out=c.lower)
-        np.minimum(c.upper, most, out=c.upper)
-        np.minimum(f.upper, c.upper[:, image] - (least[:, image] - f.lower), out=f.upper)
-        with np.errstate(invalid="ignore"):
-            others = most[:, image] - f.upper  # infinite - infinite: nothing follows
-        room = np.where(np.isfinite(others), c.lower[:, image] - others, 0.0)
-        np.maximum(f.lower, room, out=f.lower)
-
-
-def _summed(values: Floats, image: NDArray[np.int64], coarse: Query) -> Floats:
-    total = np.zeros((values.shape[0], coarse.n_cells))
-    np.add.at(total.T, image, values.T)
-    return total
-
-
 # -- report ---------------------------------------------------------------------------------------
 
 
@@ -166,7 +57,7 @@ def _report(
     constraints: Constraints,
     hierarchy: Hierarchy,
     schema: Schema,
-    boxes: list[dict[str, Box]],
+    boxes: list[dict[str, Range]],
     level: int,
     area: int,
     query: str,
@@ -208,7 +99,7 @@ def _family_rows(
     constraints: Constraints,
     hierarchy: Hierarchy,
     schema: Schema,
-    boxes: list[dict[str, Box]],
+    boxes: list[dict[str, Range]],
     level: int,
     area: int,
 ) -> list[_Row]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histograms import HistogramPlan
+from trellis.model.histograms import MOST_PASS_CELLS, HistogramPlan
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, parse_query
 from trellis.model.rules import edit_rule_cells, impossible_cells
@@ -38,6 +38,7 @@ class HistogramRequest:
     microdata: bool
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
+    passes: tuple[str, ...]
 
 
 def plan_histograms(
@@ -90,6 +91,7 @@ def plan_histograms(
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            passes=_passes(schema, request.passes),
         ),
     )
 
@@ -132,7 +134,7 @@ def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction
     for name, value in wish.values.items():
         query = parse_query(schema, name)
         for other in parsed:
-            if is_finer(query, other) and is_finer(other, query):
+            if _same_cells(query, other):
                 raise SpecError(
                     f"strategy.{level}: {name!r} and {other.name!r} ask for the same cells. "
                     "Give one of them both shares."
@@ -153,6 +155,10 @@ def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction
     return {name: value / total for name, value in named.items()}
 
 
+def _same_cells(query: Query, other: Query) -> bool:
+    return is_finer(query, other) and is_finer(other, query)
+
+
 def _check_identifiable(
     schema: Schema,
     method: str,
@@ -167,8 +173,10 @@ def _check_identifiable(
             f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
             "tells its areas apart. Give it a share, or end the hierarchy above it."
         )
-    if method == "gls":
-        raise SpecError("estimate.method gls is not made for schema; use gls_topdown or topdown.")
+    if method not in ("gls_topdown", "topdown"):
+        raise SpecError(
+            f"estimate.method {method} is not made for schema; use gls_topdown or topdown."
+        )
     finest = [query for level, query in shares if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
         raise SpecError(
@@ -180,6 +188,29 @@ def _check_identifiable(
             f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
             "has no share. Give it one, or use gls_topdown."
         )
+
+
+# -- passes ---------------------------------------------------------------------------------------
+
+
+def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
+    """Names of the marginals that each family fixes first, in this order."""
+    parsed: list[Query] = []
+    for name in wish:
+        query = parse_query(schema, name)
+        if query.n_cells > MOST_PASS_CELLS:
+            raise SpecError(
+                f"estimate.passes: {name!r} has {query.n_cells:,} cells, and a pass may fix "
+                f"{MOST_PASS_CELLS} at most. Fixing large marginals does harm: take it out."
+            )
+        for other in parsed:
+            if _same_cells(query, other):
+                raise SpecError(
+                    f"estimate.passes: {name!r} fixes the cells of {other.name!r} again. Name "
+                    "each query once."
+                )
+        parsed.append(query)
+    return tuple(query.name for query in parsed)
 
 
 # -- tables ---------------------------------------------------------------------------------------

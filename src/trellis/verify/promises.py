@@ -54,6 +54,13 @@ def identity(run: RunFiles) -> Iterator[str]:
     for key, value in stated.items():
         if run.plan[key] != value:
             yield f"plan.json and spec.yaml differ in {key}"
+    if "histogram" in run.plan and run.plan["histogram"]["passes"] != _stated_passes(run):
+        yield "plan.json and spec.yaml differ in passes"
+
+
+def _stated_passes(run: RunFiles) -> list[str]:
+    names = run.spec["estimate"].get("passes", [])
+    return [" * ".join(part.strip() for part in name.split("*")) for name in names]
 
 
 def _stated_budget(run: RunFiles) -> dict[str, str]:

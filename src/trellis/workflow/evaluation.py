@@ -15,19 +15,21 @@ from numpy.typing import NDArray
 
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.flows import TrueFlows
-from trellis.confidential.metrics import LevelErrors, level_errors
-from trellis.errors import InputError, RunFolderError, SpecError
+from trellis.confidential.histograms import TrueHistograms
+from trellis.confidential.metrics import COUNTS, TOTALS, LevelErrors, level_errors
+from trellis.errors import RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.areas import OUTSIDE
 from trellis.model.hierarchy import Codes
 from trellis.model.plan import TOTAL
-from trellis.storage.codes import codes_from_arrow
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table
+from trellis.workflow.compared_tables import read_published, require_same_totals
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.evaluation_files import write_evaluation
 from trellis.workflow.flow_evaluation import compare_flows
+from trellis.workflow.histogram_evaluation import compare_histograms
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.run_folder import RunFolder
@@ -38,6 +40,7 @@ _MARKS = ("run.json", "manifest.json", "privacy.json")
 
 _READING = (
     "kind", "data", "hierarchy", "group_register", "sizes", "destinations", "trips", "attributes",
+    "schema",
 )  # fmt: skip
 """The keys of a spec that say how records are read."""
 
@@ -64,10 +67,8 @@ class Evaluation:
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
     """Errors beside the names of what they belong to, not one step below."""
-    inner = (
-        {"by_size": [_flat(size) for size in content["by_size"]]} if "by_size" in content else {}
-    )
-    return {k: v for k, v in content.items() if k != "errors"} | content["errors"] | inner
+    parts = {k: list(map(_flat, content[k])) for k in ("by_size", "by_group") if k in content}
+    return {k: v for k, v in content.items() if k != "errors"} | content["errors"] | parts
 
 
 def evaluate_run(
@@ -88,18 +89,15 @@ def evaluate_run(
     folder.require_started()
     if not folder.is_finished:
         raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
-    if folder.plan().histogram is not None:
-        raise RunFolderError(
-            "trellis evaluate compares tables of counts and of group sizes, not of histograms."
-        )
     prepared, source = _read_sources(folder, truth, register)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
     with progress.stage("compare"):
         if isinstance(counts, TrueFlows):
             levels = compare_flows(folder, prepared, counts)
+        elif isinstance(counts, TrueHistograms):
+            levels = compare_histograms(folder, prepared, counts)
         else:
-            assert isinstance(counts, TrueCounts)
             _require_same_totals(folder, prepared, counts)
             levels = _compare(folder, prepared, counts)
     plan = prepared.plan
@@ -147,19 +145,13 @@ def _public_spec(folder: RunFolder) -> Spec:
 
 
 def _require_same_totals(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> None:
-    """Other records than those of the release would give an evaluation of nothing."""
-    totals = prepared.hierarchy.sum_up(counts.leaves.sum(axis=1))
-    plan = prepared.plan
+    plan, totals = prepared.plan, prepared.hierarchy.sum_up(counts.leaves.sum(axis=1))
     for query in plan.queries:
         # On a spine only the root is sure to be an area of the hierarchy.
         comparable = plan.spine is None or query.level == plan.levels[0]
         if query.noise is None and query.query == TOTAL and comparable:
             exact = read_table(measurement_file(folder.measurements, query), ["value"])["value"]
-            if not np.array_equal(exact.to_numpy(), totals[prepared.hierarchy.index(query.level)]):
-                raise InputError(
-                    "The truth does not have the totals that the release publishes exactly: it is "
-                    "another edition of the records, or other records."
-                )
+            require_same_totals(exact.to_numpy(), totals[prepared.hierarchy.index(query.level)])
 
 
 def _compare(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> tuple[LevelErrors, ...]:
@@ -182,15 +174,9 @@ def _compare(folder: RunFolder, prepared: Prepared, counts: TrueCounts) -> tuple
 def _table_errors(path: Path, name: str, codes: Codes, truth: NDArray) -> list[LevelErrors]:
     """Errors of a released table whose rows are these areas x cells, and of their totals."""
     n_cells = truth.shape[1]
-    table = read_table(path, ["geocode", "count", "lower", "upper"])
-    if not np.array_equal(codes_from_arrow(table["geocode"]), np.repeat(codes, n_cells)):
-        raise RunFolderError(f"{path} does not list the areas of the release. Run trellis verify.")
-    count, lower, upper = (
-        table[column].to_numpy().reshape(-1, n_cells) for column in ("count", "lower", "upper")
-    )
-    ends = None if table["lower"].null_count else (lower, upper)
-    found = [level_errors(name, "counts", truth, count, ends)]
+    count, ends = read_published(path, codes, n_cells)
+    found = [level_errors(name, COUNTS, truth, count, ends)]
     if n_cells > 1:
         totals = (numbers.sum(axis=1, keepdims=True) for numbers in (truth, count))
-        found.append(level_errors(name, "totals", *totals))
+        found.append(level_errors(name, TOTALS, *totals))
     return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trellis.confidential.metrics import LevelErrors, SizeClass
+from trellis.confidential.metrics import COUNTS, TOTALS, GroupErrors, LevelErrors
 from trellis.evaluate.charts import Axis, Series, bar_chart, line_chart
 from trellis.evaluate.html import number, page, paragraph, picture, section, table
 from trellis.storage.atomic import reporting_os_errors, write_json, write_text
@@ -37,7 +37,7 @@ def level_row(level: LevelErrors) -> list[str]:
     """One line for people; the names are in `COLUMNS`."""
     e, n_zeros = level.errors, level.true_zeros
     return [
-        level.level if level.what == "counts" else f"{level.level}, {level.what}",
+        level.level if level.what == COUNTS else f"{level.level}, {level.what}",
         f"{level.areas:,}",
         number(e.mean_absolute_error),
         number(e.root_mean_squared_error),
@@ -60,29 +60,33 @@ def _percent(share: float | None) -> str:
 
 
 def _csv(levels: Sequence[LevelErrors]) -> str:
-    """One row for each level and size class; the first column says that it is confidential."""
+    """One row for each level, size class and group; the first column says it is confidential."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        ["confidential", "level", "compared", "least", "most", "counts", "mean_absolute_error",
-         "root_mean_squared_error", "bias", "largest_error", "coverage", "interval_width"]
+        ["confidential", "level", "compared", "group", "least", "most", "counts",
+         "mean_absolute_error", "root_mean_squared_error", "bias", "largest_error",
+         "coverage", "interval_width"]
     )  # fmt: skip
     for level in levels:
-        for least, most, e in [("", "", level.errors), *map(_parts, level.by_size)]:
+        sizes = [("", size.least, size.most, size.errors) for size in level.by_size]
+        groups = [(_in_words(g), "", "", g.errors) for g in level.by_group]
+        for group, least, most, e in [("", "", "", level.errors), *sizes, *groups]:
             writer.writerow(
-                ["yes", level.level, level.what, least, most, e.counts, e.mean_absolute_error,
-                 e.root_mean_squared_error, e.bias, e.largest_error, e.coverage, e.interval_width]
+                ["yes", level.level, level.what, group, least, most, e.counts,
+                 e.mean_absolute_error, e.root_mean_squared_error, e.bias, e.largest_error,
+                 e.coverage, e.interval_width]
             )  # fmt: skip
     return text.getvalue()
 
 
-def _parts(size: SizeClass) -> tuple[Any, Any, Any]:
-    return size.least, size.most, size.errors
+def _in_words(group: GroupErrors) -> str:
+    return ", ".join(f"{name} = {category}" for name, category in group.group.items())
 
 
 def evaluation_page(release: str, levels: Sequence[LevelErrors], confidence: float) -> str:
-    counts = [level for level in levels if level.what == "counts"]
-    covered = [(x.level, 100 * x.errors.coverage) for x in counts if x.errors.coverage is not None]
+    compared = _by_what(levels)
+    covered = _coverage_pictures(compared)
     body = [
         f"<h1>Confidential evaluation</h1>{paragraph(f'Release: {release}')}",
         section(
@@ -92,14 +96,22 @@ def evaluation_page(release: str, levels: Sequence[LevelErrors], confidence: flo
                 "False +: true zeros that are published as more; for flows, the share of listed "
                 "pairs that have no trip. False -: counts above zero that are published as zero."
             ),
-            picture(_bars("Root mean squared error", "", _rms(counts))),
+            *(
+                picture(_bars(f"Root mean squared error{of}", "", _rms(some)))
+                for of, some in compared.items()
+            ),
         ),
-        section("Errors by true size", *_by_size_pictures(counts), *map(_size_table, levels)),
+        section(
+            "Errors by true size",
+            *(drawn for of, some in compared.items() for drawn in _by_size_pictures(of, some)),
+            *map(_size_table, levels),
+        ),
     ]
+    if any(level.by_group for level in levels):
+        body.append(section("Errors by cell or category", *map(_group_table, levels)))
     if covered:
         wanted = f"Of 100 intervals, {100 * confidence:g} should contain the true count."
-        body.insert(1, section("Coverage", paragraph(wanted), picture(
-            _bars("Intervals that contain the true count", " %", covered))))  # fmt: skip
+        body.insert(1, section("Coverage", paragraph(wanted), *covered))
     return page(f"CONFIDENTIAL: {release}", body, banner=BANNER)
 
 
@@ -107,11 +119,30 @@ def _bars(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
     return bar_chart(f"CONFIDENTIAL: {title}", unit, bars)
 
 
+def _by_what(levels: Sequence[LevelErrors]) -> dict[str, list[LevelErrors]]:
+    """What the pictures show: levels by query of a histogram, in words that follow a title."""
+    found: dict[str, list[LevelErrors]] = {}
+    for level in levels:
+        if level.what != TOTALS:
+            of = "" if level.what == COUNTS else f", {level.what}"
+            found.setdefault(of, []).append(level)
+    return found
+
+
+def _coverage_pictures(compared: Mapping[str, Sequence[LevelErrors]]) -> list[str]:
+    drawn = []
+    for of, levels in compared.items():
+        bars = [(x.level, 100 * x.errors.coverage) for x in levels if x.errors.coverage is not None]
+        if bars:
+            drawn.append(picture(_bars(f"Intervals that contain the true count{of}", " %", bars)))
+    return drawn
+
+
 def _rms(levels: Sequence[LevelErrors]) -> list[tuple[str, float]]:
     return [(level.level, level.errors.root_mean_squared_error) for level in levels]
 
 
-def _by_size_pictures(levels: Sequence[LevelErrors]) -> list[str]:
+def _by_size_pictures(of: str, levels: Sequence[LevelErrors]) -> list[str]:
     """Lines over the true size; zero has no place on a logarithmic axis and is in the tables."""
     drawn = []
     for title, name in (("Mean absolute error", "mean_absolute_error"), ("Bias", "bias")):
@@ -123,7 +154,8 @@ def _by_size_pictures(levels: Sequence[LevelErrors]) -> list[str]:
                 lines.append(Series(level.level, x, [getattr(s.errors, name) for s in sizes]))
         if lines:
             axes = Axis("true count", log=True), Axis(title.lower())
-            drawn.append(picture(line_chart(f"CONFIDENTIAL: {title} by true size", *axes, lines)))
+            shown = f"CONFIDENTIAL: {title} by true size{of}"
+            drawn.append(picture(line_chart(shown, *axes, lines)))
     return drawn
 
 
@@ -138,5 +170,26 @@ def _size_table(level: LevelErrors) -> str:
             _percent(size.errors.coverage),
         ]
         for size in level.by_size
+    ]
+    return table(head, rows)
+
+
+def _group_table(level: LevelErrors) -> str:
+    """Of one table of a histogram; nothing of a total."""
+    if not level.by_group:
+        return ""
+    head = [f"{level.level}, {level.what}", "true count", "counts", "mean abs. error", "bias",
+            "largest error", "coverage"]  # fmt: skip
+    rows = [
+        [
+            ", ".join(group.group.values()),
+            f"{group.true_total:,}",
+            f"{group.errors.counts:,}",
+            number(group.errors.mean_absolute_error),
+            number(group.errors.bias),
+            number(group.errors.largest_error),
+            _percent(group.errors.coverage),
+        ]
+        for group in level.by_group
     ]
     return table(head, rows)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.confidential.flows import TrueFlows
-from trellis.confidential.metrics import LevelErrors, level_errors
-from trellis.errors import InputError
+from trellis.confidential.metrics import COUNTS, LevelErrors, level_errors
 from trellis.model.flows import FlowTree, Nodes
 from trellis.release.flow_ranges import lifted
 from trellis.storage.flows import read_flow_level
+from trellis.workflow.compared_tables import require_same_totals
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.run_folder import RunFolder
 
@@ -29,11 +29,8 @@ def compare_flows(
     plan, tree, found = prepared.plan, prepared.flow_tree, []
     for level, name in enumerate(plan.levels):
         listed = read_flow_level(folder.estimates, name)
-        if level == 0 and plan.unprotected_totals and listed.counts.sum() != flows.total:
-            raise InputError(
-                "The truth does not have the total that the release publishes exactly: it is "
-                "another edition of the records, or other records."
-            )
+        if level == 0 and plan.unprotected_totals:
+            require_same_totals(listed.counts.sum(keepdims=True), np.array([flows.total]))
         keys, counts = _true_flows(tree, level, flows)
         errors = flow_errors(
             name, (keys, counts), (_keys(tree, level, listed.nodes), listed.counts)
@@ -50,7 +47,7 @@ def flow_errors(level: str, truth: tuple[Ints, Ints], listed: tuple[Ints, Ints])
         column = np.zeros((max(keys.size, 1), 1), dtype=np.int64)  # nothing at all: one true zero
         column[np.searchsorted(keys, some), 0] = counts
         columns.append(column)
-    errors = level_errors(level, "counts", columns[0], columns[1])
+    errors = level_errors(level, COUNTS, columns[0], columns[1])
     return replace(errors, false_discovery_rate=errors.false_positives / max(1, listed[0].size))
 
 

@@ -33,6 +33,7 @@ def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy)
         microdata=bool(spec.output.microdata),
         structural_zeros=spec.structural_zeros or (),
         edit_rules=spec.edit_rules or (),
+        passes=spec.estimate.passes or (),
     )
     try:
         return plan_histograms(request, hierarchy, hierarchy_digest(hierarchy), _memory())

@@ -279,7 +279,7 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
     elif folder.plan().kind == FLOWS:
         spec["estimator"] = method
     else:
-        spec["estimate"] = {"method": method}
+        spec["estimate"] = {**spec.get("estimate", {}), "method": method}
     hierarchy = folder.hierarchy()
     plan = replace(folder.plan(), method=method, expected_errors=None)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))

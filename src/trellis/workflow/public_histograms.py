@@ -36,11 +36,13 @@ def _estimate(
 ) -> HistogramEstimates:
     plan = evidence.plan
     assert plan.histogram is not None
+    tables, passes = plan.histogram.tables, plan.histogram.passes
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints)
+        found = estimate_topdown(evidence, tie_seed, constraints=constraints, passes=passes)
     else:
-        tables = plan.histogram.tables
-        found = estimate_gls_topdown(evidence, tie_seed, marginals=tables, constraints=constraints)
+        found = estimate_gls_topdown(
+            evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
+        )
     margins = {
         table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
         for table, marginal in found.marginals.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.model.queries import Query
+from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import Bounds
 from trellis.numerics.histograms.marginals import Stack
 
@@ -32,7 +34,7 @@ class FamilyBound:
 
 
 def blocked_cells(
-    prepared: PreparedQueries,
+    queries: Mapping[str, Query],
     given: Sequence[FamilyBound],
     active: NDArray[np.int64],
     n_children: int,
@@ -47,7 +49,7 @@ def blocked_cells(
     if impossible is not None:
         blocked |= np.broadcast_to(impossible, (n_children, impossible.shape[-1]))[:, active].T
     for bound in given:
-        cell_of = prepared.queries[prepared.index(bound.query)].cell_of[active]
+        cell_of = queries[bound.query].cell_of[active]
         if bound.group_of is None:
             blocked |= (bound.upper <= 0)[:, cell_of].T
         else:
@@ -57,12 +59,10 @@ def blocked_cells(
     return blocked if blocked.any() else blocked[:0]
 
 
-def check_cells(
-    blocked: NDArray[np.bool_], active: NDArray[np.int64], labels: Sequence[tuple[str, ...]]
-) -> None:
+def check_cells(blocked: NDArray[np.bool_], active: NDArray[np.int64], schema: Schema) -> None:
     """A cell of the parent must fit somewhere."""
     if blocked.size and (full := blocked.all(axis=1)).any():
-        cell = " x ".join(labels[active[np.argmax(full)]])
+        cell = " x ".join(schema.cells()[active[np.argmax(full)]])
         raise Infeasible(f"The parent has a count in {cell}, which none of its children may hold.")
 
 

@@ -71,7 +71,7 @@ class Descent:
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
         bounds = self.bounds[0].family(0, 1)
         cells = np.flatnonzero(~self.impossible)
-        blocked = blocked_cells(objective.prepared, bounds, cells, 1, None)
+        blocked = blocked_cells(self.queries, bounds, cells, 1, None)
         if blocked.size:
             cells = cells[~blocked[:, 0]]
         free = np.full(cells.size, np.inf)
@@ -149,9 +149,9 @@ class Descent:
             return _Rows.of(active, own), 0.0
         bounds = self.bounds[level].family(first, last)
         with _Named(self.evidence, level - 1, family):
-            blocked = blocked_cells(objective.prepared, bounds, active, last - first, None)
+            blocked = blocked_cells(self.queries, bounds, active, last - first, None)
             if blocked.size:
-                check_cells(blocked, active, self.evidence.schema.cells())
+                check_cells(blocked, active, self.evidence.schema)
             index = self._first_index(level, first)
             for name in self.passes:
                 query = self.queries[name]

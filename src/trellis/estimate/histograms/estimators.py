@@ -23,10 +23,10 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
-from trellis.estimate.histograms.passes import MOST_CELLS
 from trellis.execution.threads import map_families
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histograms import MOST_PASS_CELLS
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
@@ -190,10 +190,10 @@ def _descent(
             queries.setdefault(name, parse_query(evidence.schema, name))
     fixed = [parse_query(evidence.schema, name) for name in passes]
     for query in fixed:
-        if query.n_cells > MOST_CELLS:
+        if query.n_cells > MOST_PASS_CELLS:
             raise SpecError(
-                f"A pass may fix marginals of at most {MOST_CELLS} cells; {query.name!r} has "
-                f"{query.n_cells}."
+                f"A pass may fix marginals of at most {MOST_PASS_CELLS} cells; {query.name!r} "
+                f"has {query.n_cells}."
             )
         queries.setdefault(query.name, query)
     n_cells = evidence.schema.n_cells

@@ -109,8 +109,9 @@ def solve_family(
     size = active.size * n_children
     if tolerance is None:
         tolerance = FINE_TOLERANCE if size <= FINE_SIZE else TOLERANCE
-    blocked = blocked_cells(prepared, bounds, active, n_children, impossible)
-    check_cells(blocked, active, schema.cells())
+    by_name = {query.name: query for query in prepared.queries}
+    blocked = blocked_cells(by_name, bounds, active, n_children, impossible)
+    check_cells(blocked, active, schema)
     family = _Family(prepared, active, whole[active].astype(np.float64), n_children)
     x, found = family.fit(z, weight, bounds, blocked, tolerance)
     children = np.zeros((n_children, schema.n_cells))

@@ -22,9 +22,6 @@ from trellis.numerics.histograms.marginals import MarginalTree
 
 FloatArray = NDArray[np.float64]
 
-MOST_CELLS = 64
-"""Cells of a marginal that may be fixed: its precision is a dense matrix."""
-
 FINE = 1e-3
 MOST_ITERATIONS = 5000
 
@@ -92,7 +89,7 @@ def fix_marginal(
     )
     active = np.arange(n_cells)
     stack = tree.restrict(active)
-    blocked = blocked_cells(prepared, kept, active, n_children, None)
+    blocked = blocked_cells(own, kept, active, n_children, None)
     # Cells that the parent does not have stay in, so that W keeps its shape, but hold nothing.
     empty = parent == 0
     blocked = np.zeros((n_cells, n_children), dtype=bool) if not blocked.size else blocked

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.bounds import FamilyBound
-from trellis.estimate.histograms.rounding import Rounder, stacked_rows
+from trellis.estimate.histograms.rounding import Rounder, stacked_queries
 from trellis.model.queries import Query
 from trellis.numerics.histograms.integer_program import nearest_whole
 from trellis.numerics.histograms.repair import answers
@@ -28,8 +28,8 @@ def round_root(
     tie_seed: int,
 ) -> NDArray[np.int64]:
     """Whole counts near x: the total by rounding, cells by remainders and swaps between cells."""
-    rows, n_rows = stacked_rows(queries, active)
-    y = round_single(rows, n_rows, x, tie_key(tie_seed))[:, np.newaxis]
+    stacked = stacked_queries(queries, np.ones(len(queries)), active)
+    y = round_single(stacked, x, tie_key(tie_seed))[:, np.newaxis]
     if bounds:
         whole = rounder.whole_bounds(bounds, active, 1)
         kept = answers(whole, y)

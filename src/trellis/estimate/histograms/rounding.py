@@ -10,13 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells
 from trellis.estimate.histograms.family import canonical_bound, whole_parent
-from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import project_cells
 from trellis.numerics.histograms.integer_program import nearest_whole
 from trellis.numerics.histograms.repair import WholeBounds, answers, exchange, repair
-from trellis.numerics.histograms.rounding import residuals, round_cells, swap_units
+from trellis.numerics.histograms.rounding import (
+    WeightedQueries,
+    residuals,
+    round_cells,
+    swap_units,
+)
 from trellis.numerics.ties import tie_key
 
 FloatArray = NDArray[np.float64]
@@ -54,14 +58,13 @@ def round_family(
     if not np.isfinite(real).all():
         raise StructureError("Children must be finite numbers.")
     bounds = [canonical_bound(schema, bound) for bound in bounds]
-    names = dict.fromkeys(bound.query for bound in bounds)
-    bounded = PreparedQueries.of([parse_query(schema, n) for n in names], schema.n_cells, names)
+    bounded = {bound.query: parse_query(schema, bound.query) for bound in bounds}
     active = np.flatnonzero(whole)
     blocked = blocked_cells(bounded, bounds, active, len(real), impossible)
-    check_cells(blocked, active, schema.cells())
+    check_cells(blocked, active, schema)
     x = np.ascontiguousarray(real[:, active].T)
     project_cells(x, whole[active].astype(np.float64), blocked)
-    rounder = Rounder([parse_query(schema, name) for name in queries], bounded.queries)
+    rounder = Rounder([parse_query(schema, name) for name in queries], list(bounded.values()))
     y = rounder.round(active, whole[active], x, bounds, blocked, tie_seed, 0)
     out = np.zeros(real.shape, dtype=np.int64)
     out[:, active] = y.T
@@ -72,8 +75,8 @@ class Rounder:
     """Rounds families that share their queries."""
 
     def __init__(self, queries: Sequence[Query], bounded: Sequence[Query]) -> None:
-        coarse = [query for query in queries if query.n_cells <= COARSE]
-        self._weighted = [*queries, *coarse]
+        self._queries = list(queries)
+        self._weights = [2.0 if query.n_cells <= COARSE else 1.0 for query in queries]
         self._bounded = {query.name: query for query in bounded}
 
     def round(
@@ -91,18 +94,18 @@ class Rounder:
         round_cells(x, parent, tie_key(tie_seed), first_index, y)
         floors = np.minimum(np.floor(x + 1e-9).astype(np.int64), y)
         # Answers that are bounded hold for x, nearly, and are worth being kept.
-        twice = [self._bounded[bound.query] for bound in bounds for _ in range(2)]
-        rows, n_rows = stacked_rows([*self._weighted, *twice], active)
-        swap_units(rows, n_rows, x, floors, blocked, y)
+        bounded = [self._bounded[bound.query] for bound in bounds]
+        weights = [*self._weights, *(2.0 for _ in bounded)]
+        queries = stacked_queries([*self._queries, *bounded], weights, active)
+        swap_units(queries, x, floors, blocked, y)
         if bounds:
-            y = self._keep(bounds, rows, n_rows, x, active, parent, blocked, y)
+            y = self._keep(bounds, queries, x, active, parent, blocked, y)
         return y
 
     def _keep(
         self,
         bounds: Sequence[FamilyBound],
-        rows: Whole,
-        n_rows: int,
+        queries: WeightedQueries,
         x: FloatArray,
         active: Whole,
         parent: Whole,
@@ -110,15 +113,15 @@ class Rounder:
         y: Whole,
     ) -> Whole:
         whole = self.whole_bounds(bounds, active, x.shape[1])
-        e = residuals(rows, n_rows, x, y)
-        if not repair(whole, rows, e, blocked, y):
+        e = residuals(queries, x, y)
+        if not repair(whole, queries, e, blocked, y):
             nearest = nearest_whole(x, parent, whole, blocked)
             if nearest is None:
                 raise Infeasible("No whole counts of the children keep all constraints.")
             y = nearest
-            e = residuals(rows, n_rows, x, y)
+            e = residuals(queries, x, y)
         if x.size * x.shape[1] <= MOST_EXCHANGED:
-            exchange(whole, rows, e, x, blocked, y)
+            exchange(whole, queries, e, x, blocked, y)
         kept = answers(whole, y)
         assert ((whole.lower <= kept) & (kept <= whole.upper)).all()
         return y
@@ -148,11 +151,11 @@ class Rounder:
         )
 
 
-def stacked_rows(queries: Sequence[Query], active: Whole) -> tuple[Whole, int]:
-    """Row of each cell in each query, queries one after the other, and the number of rows."""
+def stacked_queries(queries: Sequence[Query], weights: ArrayLike, active: Whole) -> WeightedQueries:
+    """The queries one after the other, on some cells of the schema."""
+    start = np.zeros(len(queries) + 1, dtype=np.int64)
+    np.cumsum([query.n_cells for query in queries], out=start[1:])
     rows = np.zeros((len(queries), active.size), dtype=np.int64)
-    first = 0
     for g, query in enumerate(queries):
-        rows[g] = query.cell_of[active] + first
-        first += query.n_cells
-    return rows, first
+        np.add(query.cell_of[active], start[g], out=rows[g])
+    return WeightedQueries(rows, start, np.asarray(weights, dtype=np.float64))

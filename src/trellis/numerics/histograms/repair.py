@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from trellis.numerics.histograms.rounding import move_cost
+from trellis.numerics.histograms.rounding import move_cost, shared_weight
 
 REST = 7
 """Moves for which a cell of a child that was moved is left alone."""
@@ -81,10 +81,10 @@ def _touches(bounds, r, j, c):
 
 
 @njit(nogil=True, cache=True)
-def repair(bounds, rows, e, blocked, y):
+def repair(bounds, queries, e, blocked, y):
     """Move units of y until all constraints hold; False if that failed.
 
-    `rows` and the residuals `e` are those of `rounding`, and are kept up to date.
+    `queries` and the residuals `e` are those of `rounding`, and are kept up to date.
     """
     n, width = y.shape
     value = answers(bounds, y)
@@ -120,12 +120,12 @@ def repair(bounds, rows, e, blocked, y):
                         change += 1
                     if change > best:
                         continue
-                    cost = move_cost(rows, e, j, a, b)
+                    cost = move_cost(queries, e, j, a, b)
                     if change < best or cost < best_cost:
                         best, best_cost, cell, giver, taker = change, cost, j, a, b
         if cell < 0:
             return False
-        _make(bounds, value, rows, e, y, cell, giver, taker)
+        _make(bounds, value, queries.rows, e, y, cell, giver, taker)
         rested[cell, giver] = rested[cell, taker] = step
     return False
 
@@ -147,7 +147,7 @@ def _make(bounds, value, rows, e, y, j, giver, taker):
 
 
 @njit(nogil=True, cache=True)
-def exchange(bounds, rows, e, x, blocked, y):
+def exchange(bounds, queries, e, x, blocked, y):
     """Swap units between two children, in two cells at once, where constraints stay as they are.
 
     Under constraints on sums a single move breaks one, but a unit of cell j from a to b and one of
@@ -155,6 +155,7 @@ def exchange(bounds, rows, e, x, blocked, y):
     with the cheapest back among the cells that lie in the same constraints. One sweep.
     """
     n, width = y.shape
+    rows = queries.rows
     n_layers = bounds.row_of.shape[0]
     alike = np.zeros(n, np.int64)  # the first cell that lies in the same constraints
     for j in range(n):
@@ -178,20 +179,18 @@ def exchange(bounds, rows, e, x, blocked, y):
                 for j in range(n):
                     kind = alike[j]
                     if y[j, a] > 0 and y[j, a] > x[j, a] and y[j, b] < x[j, b]:
-                        cost = move_cost(rows, e, j, a, b)
+                        cost = move_cost(queries, e, j, a, b)
                         if cost < there[kind] and not (blocked.size and blocked[j, b]):
                             there[kind], best_there[kind] = cost, j
                     if y[j, b] > 0 and y[j, b] > x[j, b] and y[j, a] < x[j, a]:
-                        cost = move_cost(rows, e, j, b, a)
+                        cost = move_cost(queries, e, j, b, a)
                         if cost < back[kind] and not (blocked.size and blocked[j, a]):
                             back[kind], best_back[kind] = cost, j
                 moved = False
                 for kind in range(n):
                     if there[kind] < np.inf and back[kind] < np.inf:
                         j, k = best_there[kind], best_back[kind]
-                        shared = 0
-                        for g in range(rows.shape[0]):
-                            shared += rows[g, j] == rows[g, k]
+                        shared = shared_weight(queries, j, k)
                         if there[kind] + back[kind] < 2 * shared - 1e-9:
                             for g in range(rows.shape[0]):
                                 e[rows[g, j], a] -= 1

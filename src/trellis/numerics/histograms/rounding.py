@@ -4,27 +4,40 @@ Counts are cut down to whole numbers and each cell hands the units that are miss
 with the largest remainders. Then units are swapped: a cell takes one from a child and gives it to
 another as long as
 
-    sum over queries of |Q (y - x)|^2
+    sum over queries of w |Q (y - x)|^2
 
 falls, x real and y whole. A child keeps the floor of its count, or one more.
 
-A unit of cell j moved from child a to child b changes the sum by 2 (G - s_a + s_b), where G is the
-number of queries and s_c the sum over queries of the residuals of child c in j's cells. So the best
-swap of a cell takes from the child with the greatest s that was rounded up, and gives to the one
-with the least s that was not.
+A unit of cell j moved from child a to child b changes the sum by 2 (W - s_a + s_b), where W is the
+sum of the weights and s_c the weighted sum over queries of the residuals of child c in j's cells.
+So the best swap of a cell takes from the child with the greatest s that was rounded up, and gives
+to the one with the least s that was not.
+
+Where a query still shifts by more than `ALLOWED_SHIFT` in the mean, it gets more weight and units
+are swapped again.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from trellis.numerics.histograms.fastmath import REORDER
 from trellis.numerics.ties import priority
 
 MOST_SWEEPS = 30
+FIRST_EAGERNESS = 4.0
+"""At first only moves that gain so much more than they must: they decide about the rest."""
 MOST_PAIRED = 2500
 """Variables up to which pairs of moves are tried, in time that grows with their square."""
+
+ALLOWED_SHIFT = 0.5
+"""Mean of |Q (y - x)| over children and cells of a query above which it gets more weight."""
+MORE_WEIGHT = 2.0
+MOST_WEIGHINGS = 12
 
 FIXED, GIVES, TAKES = 0, 1, 2
 FAR = 1e300
@@ -64,10 +77,22 @@ def round_cells(x, parent, key, first_index, y):
             missing -= step
 
 
+class WeightedQueries(NamedTuple):
+    """Queries stacked: cell j lies in row `rows[g, j]` of query g.
+
+    Query g owns the rows `row_start[g]:row_start[g + 1]`.
+    """
+
+    rows: NDArray[np.int64]
+    row_start: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
 @njit(nogil=True, cache=True)
-def residuals(rows, n_rows, x, y):
-    """Answers of y - x to all queries, stacked; `rows[g, j]` is the row of cell j in query g."""
-    out = np.zeros((n_rows, x.shape[1]))
+def residuals(queries, x, y):
+    """Answers of y - x to all queries, stacked."""
+    rows = queries.rows
+    out = np.zeros((queries.row_start[-1], x.shape[1]))
     for g in range(rows.shape[0]):
         for j in range(x.shape[0]):
             for c in range(x.shape[1]):
@@ -89,12 +114,13 @@ def _states(x, floors, blocked, y):
 
 
 @njit(nogil=True, cache=True, fastmath=REORDER)
-def _scores(rows, e, j, score):
-    """By child, the sum over queries of the residuals in the rows of cell j."""
+def _scores(queries, e, j, score):
+    """By child, the weighted sum over queries of the residuals in the rows of cell j."""
     score[:] = 0.0
-    for g in range(rows.shape[0]):
+    for g in range(queries.rows.shape[0]):
+        row, w = queries.rows[g, j], queries.weight[g]
         for c in range(score.size):
-            score[c] += e[rows[g, j], c]
+            score[c] += w * e[row, c]
 
 
 @njit(nogil=True, cache=True, fastmath=REORDER | {"nnan", "ninf"})
@@ -126,41 +152,79 @@ def _move(rows, e, y, state, j, giver, taker):
 
 
 @njit(nogil=True, cache=True)
-def swap_units(rows, n_rows, x, floors, blocked, y):
-    """Improve y by moves of single units, then of pairs if there are few, until none helps."""
-    e = residuals(rows, n_rows, x, y)
+def swap_units(queries, x, floors, blocked, y):
+    """Improve y by moves of units until none helps, then weigh queries that shift much anew.
+
+    Of several weighings the one with the least largest shift is kept.
+    """
+    e = residuals(queries, x, y)
     state = _states(x, floors, blocked, y)
-    _sweep_singles(rows, e, state, y)
-    if x.size > MOST_PAIRED:
+    _sweep(queries, e, state, y, FIRST_EAGERNESS)
+    shift = _shifts(queries, e)
+    if shift.max() <= ALLOWED_SHIFT:
         return
-    for _ in range(MOST_SWEEPS):
-        if _sweep_pairs(rows, e, state, y) == 0:
+    least, best = shift.max(), y.copy()
+    weighed = WeightedQueries(queries.rows, queries.row_start, queries.weight.copy())
+    for _ in range(MOST_WEIGHINGS):
+        for g in range(shift.size):
+            if shift[g] > ALLOWED_SHIFT:
+                weighed.weight[g] *= MORE_WEIGHT
+        _sweep(weighed, e, state, y, 1.0)
+        shift = _shifts(weighed, e)
+        if shift.max() < least:
+            least, best = shift.max(), y.copy()
+        if least <= ALLOWED_SHIFT:
             break
-        _sweep_singles(rows, e, state, y)
+    y[:] = best
 
 
 @njit(nogil=True, cache=True)
-def _sweep_singles(rows, e, state, y):
+def _shifts(queries, e):
+    """By query, the mean size of the residuals over its cells and the children."""
+    out = np.zeros(queries.weight.size)
+    for g in range(out.size):
+        first, last = queries.row_start[g], queries.row_start[g + 1]
+        for row in range(first, last):
+            for c in range(e.shape[1]):
+                out[g] += abs(e[row, c])
+        out[g] /= (last - first) * e.shape[1]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _sweep(queries, e, state, y, eagerness):
+    """Moves of single units, then of pairs if there are few, until none helps."""
+    _sweep_singles(queries, e, state, y, eagerness)
+    if y.size > MOST_PAIRED:
+        return
+    shared = _shared_weights(queries)
+    for _ in range(MOST_SWEEPS):
+        if _sweep_pairs(queries, shared, e, state, y) == 0:
+            break
+        _sweep_singles(queries, e, state, y, 1.0)
+
+
+@njit(nogil=True, cache=True)
+def _sweep_singles(queries, e, state, y, eagerness):
     """Move units while the squared residuals fall, those that gain much first."""
     n, width = y.shape
-    n_queries = rows.shape[0]
+    weight = queries.weight.sum()
     score = np.empty(width)
-    eagerness = 4.0  # only moves that gain a lot at first: they decide about the rest
     for _ in range(MOST_SWEEPS):
         moved = 0
         for j in range(n):
-            _scores(rows, e, j, score)
+            _scores(queries, e, j, score)
             while True:
                 greatest, least = _best_gain(score, state, j)
                 if greatest == -FAR or least == FAR:
                     break
-                if greatest - least <= n_queries * eagerness + TIE:
+                if greatest - least <= weight * eagerness + TIE:
                     break
                 giver = _find(score, state, j, GIVES, greatest)
                 taker = _find(score, state, j, TAKES, least)
-                _move(rows, e, y, state, j, giver, taker)
-                score[giver] -= n_queries
-                score[taker] += n_queries
+                _move(queries.rows, e, y, state, j, giver, taker)
+                score[giver] -= weight
+                score[taker] += weight
                 moved += 1
         if eagerness > 1:
             eagerness = max(1.0, eagerness / 1.5)
@@ -169,51 +233,89 @@ def _sweep_singles(rows, e, state, y):
 
 
 @njit(nogil=True, cache=True)
-def _sweep_pairs(rows, e, state, y):
+def _sweep_pairs(queries, shared, e, state, y):
     """Move a unit of one cell from a to b together with one of another cell from b to a.
 
     In the rows that both cells share nothing changes, so that pairs improve what singles cannot.
     Returns the number of moves.
     """
     n, width = y.shape
+    there, back = np.empty(n), np.empty(n)
     moved = 0
     for a in range(width):
-        for b in range(width):
+        for b in range(a):
+            _costs(queries, e, state, a, b, there)
+            _costs(queries, e, state, b, a, back)
             for j in range(n):
-                if state[j, a] != GIVES or state[j, b] != TAKES:
-                    continue
-                there = move_cost(rows, e, j, a, b)
-                for k in range(n):
-                    if state[k, b] != GIVES or state[k, a] != TAKES:
-                        continue
-                    shared = 0
-                    for g in range(rows.shape[0]):
-                        shared += rows[g, j] == rows[g, k]
-                    if there + move_cost(rows, e, k, b, a) < 2 * shared - TIE:
-                        _move(rows, e, y, state, j, a, b)
-                        _move(rows, e, y, state, k, b, a)
-                        moved += 1
-                        break
+                k = _partner(shared[j], there[j], back)
+                if k >= 0:
+                    _move(queries.rows, e, y, state, j, a, b)
+                    _move(queries.rows, e, y, state, k, b, a)
+                    _costs(queries, e, state, a, b, there)
+                    _costs(queries, e, state, b, a, back)
+                    moved += 1
     return moved
 
 
 @njit(nogil=True, cache=True)
-def move_cost(rows, e, j, giver, taker):
-    """Half of what moving one unit adds to the squared residuals."""
+def _costs(queries, e, state, giver, taker, cost):
+    """By cell, what it costs to move a unit; infinite where none may move."""
+    for j in range(cost.size):
+        may = state[j, giver] == GIVES and state[j, taker] == TAKES
+        cost[j] = move_cost(queries, e, j, giver, taker) if may else np.inf
+
+
+@njit(nogil=True, cache=True)
+def _partner(shared, there, back):
+    """A cell whose move back makes up for the cost of a move there; -1 if there is none."""
+    if there < np.inf:
+        for k in range(back.size):
+            if there + back[k] < 2 * shared[k] - TIE:
+                return k
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _shared_weights(queries):
+    n = queries.rows.shape[1]
+    out = np.zeros((n, n))
+    for g in range(queries.rows.shape[0]):
+        for j in range(n):
+            for k in range(n):
+                if queries.rows[g, j] == queries.rows[g, k]:
+                    out[j, k] += queries.weight[g]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def move_cost(queries, e, j, giver, taker):
+    """Half of what moving one unit adds to the weighted squared residuals."""
     cost = 0.0
-    for g in range(rows.shape[0]):
-        cost += 1 - e[rows[g, j], giver] + e[rows[g, j], taker]
+    for g in range(queries.rows.shape[0]):
+        row = queries.rows[g, j]
+        cost += queries.weight[g] * (1 - e[row, giver] + e[row, taker])
     return cost
 
 
 @njit(nogil=True, cache=True)
-def round_single(rows, n_rows, x, key):
+def shared_weight(queries, j, k):
+    """The weight of the queries in which two cells lie in the same row."""
+    shared = 0.0
+    for g in range(queries.rows.shape[0]):
+        if queries.rows[g, j] == queries.rows[g, k]:
+            shared += queries.weight[g]
+    return shared
+
+
+@njit(nogil=True, cache=True)
+def round_single(queries, x, key):
     """Whole numbers near a single histogram, whose total is rounded as well.
 
-    Units move from the cell whose answers lie highest to the one whose answers lie lowest while
-    the squared residuals fall.
+    All queries weigh the same. Units move from the cell whose answers lie highest to the one whose
+    answers lie lowest while the squared residuals fall.
     """
     n = x.size
+    rows = queries.rows
     n_queries = rows.shape[0]
     y = np.floor(x + TIE).astype(np.int64)
     claim = x - y
@@ -225,7 +327,7 @@ def round_single(rows, n_rows, x, key):
     for i in range(missing):
         up[order[n - 1 - i]] = True
         y[order[n - 1 - i]] += 1
-    e = np.zeros(n_rows)
+    e = np.zeros(queries.row_start[-1])
     for g in range(n_queries):
         for j in range(n):
             e[rows[g, j]] += y[j] - x[j]

@@ -202,6 +202,7 @@ def check_histogram(spec: Any) -> None:
             ("output.tables", spec.output.tables),
             ("output.microdata", spec.output.microdata),
             ("data.attributes", spec.data.attributes),
+            ("estimate.passes", spec.estimate.passes),
         ):
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")

@@ -19,7 +19,7 @@ _SIZE_KEYS = (
 )  # fmt: skip
 _HISTOGRAM_KEYS = (
     "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
-    "data.attributes", "output.tables", "output.microdata",
+    "data.attributes", "estimate.passes", "output.tables", "output.microdata",
 )  # fmt: skip
 _COUNT_KEYS = (
     "data.cells", "unprotected.totals", "estimate.method", "areas", "spine", *_HISTOGRAM_KEYS,

@@ -263,6 +263,7 @@ class EstimateSpec(_Model):
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
+    passes: tuple[str, ...] | None = None
 
 
 class OutputSpec(_Model):

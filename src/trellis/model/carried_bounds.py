@@ -1,0 +1,175 @@
+"""Bounds on answers, carried up a hierarchy and between queries.
+
+Answers add up the hierarchy, so bounds do: the least answers of the children sum to a least answer
+of the parent, and the greatest to its greatest. Where a bound is stated for a group of siblings,
+the group takes the place of its members. On each level the bounds of a query and of a coarser one
+sharpen each other,
+
+    sum of lower(fine) <= coarse <= sum of upper(fine),
+    lower(coarse) - upper(the other fine cells) <= fine <= upper(coarse) - lower(the other ones),
+
+until nothing changes. What is carried follows from what is stated; on one level alone it need not
+be all that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
+from trellis.model.hierarchy import Hierarchy
+from trellis.model.queries import Query, is_finer
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range:
+    """Least and greatest answers of a query: areas (or groups of siblings) x its cells."""
+
+    lower: Floats
+    upper: Floats
+
+    def within(self, other: Range) -> Range:
+        """What is in both."""
+        return Range(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+    def added_up(self, into: NDArray[np.int64], n: int) -> Range:
+        """The sums over the areas that go into each of n others."""
+        out = Range(*np.zeros((2, n, self.lower.shape[1])))
+        np.add.at(out.lower, into, self.lower)
+        np.add.at(out.upper, into, self.upper)
+        return out
+
+    def same_as(self, other: Range) -> bool:
+        return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedRange:
+    """A range of one level as it was stated; `group_of` has a group, or ALONE, for each area."""
+
+    query: str
+    range: Range
+    group_of: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, constraint: LinearConstraint, query: Query) -> StatedRange:
+        binds = constraint.bound != NO_BOUND
+        bound = constraint.bound.astype(np.float64)
+        lower, upper = np.where(binds, bound, 0.0), np.where(binds, bound, np.inf)
+        if constraint.sense is Sense.AT_MOST:
+            lower = np.zeros(bound.shape)
+        if constraint.sense is Sense.AT_LEAST:
+            upper = np.full(bound.shape, np.inf)
+        return cls(query.name, Range(lower, upper), constraint.group_of)
+
+
+Ranges = dict[str, Range]
+
+
+def carried_bounds(
+    hierarchy: Hierarchy,
+    queries: Mapping[str, Query],
+    stated: Sequence[Sequence[StatedRange]],
+    impossible: NDArray[np.bool_],
+) -> list[Ranges]:
+    """The range of each query, by level, root first, from what is stated there and below.
+
+    `stated` has a list for each level, `queries` all queries by name. A level has no range of a
+    query of which nothing is stated on it or below. Crossed ranges are left for the caller to see.
+    """
+    levels: list[Ranges] = []
+    for level in reversed(range(hierarchy.n_levels)):
+        n_areas = hierarchy.size(level)
+        ranges: Ranges = {}
+        if levels:
+            for name, below in levels[-1].items():
+                sums = (hierarchy.sum_children(level, side) for side in (below.lower, below.upper))
+                _tighten(ranges, name, Range(*sums))
+            for group in stated[level + 1]:
+                if group.group_of is not None:
+                    free = _free(hierarchy.size(level + 1), queries[group.query], impossible)
+                    below = levels[-1].get(group.query, free)
+                    _tighten(ranges, group.query, _through_groups(group, below, hierarchy, level))
+        for single in stated[level]:
+            if single.group_of is None:
+                _tighten(ranges, single.query, single.range)
+        for name, found in ranges.items():
+            ranges[name] = found.within(_free(n_areas, queries[name], impossible))
+        _sharpen(ranges, queries)
+        levels.append(ranges)
+    return levels[::-1]
+
+
+def _free(n_areas: int, query: Query, impossible: NDArray[np.bool_]) -> Range:
+    """No bound, except where all cells of an answer are impossible."""
+    possible = np.zeros(query.n_cells, dtype=bool)
+    possible[query.cell_of[~impossible]] = True
+    upper = np.tile(np.where(possible, np.inf, 0.0), (n_areas, 1))
+    return Range(np.zeros(upper.shape), upper)
+
+
+def _tighten(ranges: Ranges, name: str, new: Range) -> None:
+    ranges[name] = new.within(ranges[name]) if name in ranges else new
+
+
+def _through_groups(stated: StatedRange, below: Range, tree: Hierarchy, level: int) -> Range:
+    """For the parents, with groups and areas outside of them in place of single children."""
+    group_of = stated.group_of
+    assert group_of is not None
+    member, parents = group_of != ALONE, tree.parents(level + 1)
+    n_groups = len(stated.range.lower)
+    of_members = Range(below.lower[member], below.upper[member])
+    groups = of_members.added_up(group_of[member], n_groups).within(stated.range)
+    used = np.unique(group_of[member])
+    parent_of = np.zeros(n_groups, dtype=np.int64)
+    parent_of[group_of[member]] = parents[member]
+    every = Range(
+        np.concatenate([groups.lower[used], below.lower[~member]]),
+        np.concatenate([groups.upper[used], below.upper[~member]]),
+    )
+    return every.added_up(np.concatenate([parent_of[used], parents[~member]]), tree.size(level))
+
+
+def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
+    """Crossed ranges might sharpen for ever, hence a limit."""
+    pairs = [
+        (fine, coarse)
+        for fine in ranges
+        for coarse in ranges
+        if fine != coarse and is_finer(queries[fine], queries[coarse])
+    ]
+    for _ in range(2 * len(ranges)):
+        before = dict(ranges)
+        for fine, coarse in pairs:
+            _sharpen_pair(ranges, queries[fine], queries[coarse])
+        if all(before[name].same_as(found) for name, found in ranges.items()):
+            break
+
+
+def _sharpen_pair(ranges: Ranges, fine: Query, coarse: Query) -> None:
+    part, image = ranges[fine.name], np.zeros(fine.n_cells, dtype=np.int64)
+    image[fine.cell_of] = coarse.cell_of
+    # Infinite less infinite is nothing, so that open cells are counted and the rest is summed.
+    is_open = np.isinf(part.upper)
+    closed = np.where(is_open, 0.0, part.upper)
+    least, most, n_open = (
+        _summed(side, image, coarse.n_cells) for side in (part.lower, closed, is_open.astype(float))
+    )
+    whole = ranges[coarse.name].within(Range(least, np.where(n_open > 0, np.inf, most)))
+    others_least = least[:, image] - part.lower
+    others_open = n_open[:, image] - is_open > 0
+    others_most = np.where(others_open, np.inf, most[:, image] - closed)
+    follows = Range(whole.lower[:, image] - others_most, whole.upper[:, image] - others_least)
+    ranges[coarse.name], ranges[fine.name] = whole, part.within(follows)
+
+
+def _summed(values: Floats, image: NDArray[np.int64], n_cells: int) -> Floats:
+    total = np.zeros((values.shape[0], n_cells))
+    np.add.at(total.T, image, values.T)
+    return total
