@@ -55,6 +55,24 @@ def dense_area_variances(tree: Hierarchy, variance, category: Category):
     return np.einsum("ij,jk,ik->i", marks, covariance, marks)
 
 
+def dense_area_slopes(tree: Hierarchy, variance, classes, category: Category):
+    """Derivatives of the areas' variances by the precision of each class of nodes.
+
+    The derivative by the precision of one node is minus the squared covariance of its estimate
+    with the area's. Rows are areas, columns classes.
+    """
+    from scipy.linalg import null_space
+
+    nodes, s2, of = design(tree), np.concatenate(variance), np.concatenate(classes)
+    exact, measured = s2 == 0, (s2 > 0) & (s2 < np.inf)
+    free = null_space(nodes[exact], rcond=1e-10) if exact.any() else np.eye(nodes.shape[1])
+    rows = nodes[measured] @ free / np.sqrt(s2[measured])[:, np.newaxis]
+    covariance = free @ np.linalg.inv(rows.T @ rows) @ free.T
+    marks = category.member[:, np.newaxis] == np.arange(category.size)
+    squared = (nodes @ covariance @ marks) ** 2
+    return -np.array([squared[of == k].sum(axis=0) for k in range(of.max() + 1)]).T
+
+
 def slow_groups(tree: Hierarchy, level: int, labels, limits) -> list[int]:
     """Algorithm 2 for the groups of a level: every distance anew for every pair."""
     group = list(range(tree.size(level)))

@@ -51,7 +51,7 @@ def test_the_budget_meets_all_and_three_percent_less_misses_one(kind, data):
 def test_no_other_split_does_with_less(data, seed):
     here = scene()
     targets = data.draw(target_lists(here))
-    model = here.model()
+    model = here.forecast(())
     best = least_budgets(model, targets)
     rng = np.random.default_rng(seed)
     around = rng.dirichlet(best / best.sum() * 30 + 0.05, 15)
@@ -73,13 +73,13 @@ def test_marginal_costs_are_what_a_looser_target_saves(kind):
             for level, n in asked
         )
 
-    model = here.model()
+    model = here.forecast(())
     best = least_budgets(model, targets())
     lines = met_targets(here, targets(), best)
     assert sum(line.binds for line in lines) >= 2
     step = Fraction(1, 50)
     for line in lines:
-        name = line.target.level_name
+        name = line.target.name
         looser, tighter = (
             least_budgets(model, targets(name, sign * step)).sum() for sign in (1, -1)
         )

@@ -7,7 +7,7 @@ one; a budget is rounded up to six digits, and then meets every target.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -16,16 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
+from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.commuting import Algebra
+from trellis.planning.area_variance import AreaAim, AreaModel, MeasuredTree
 from trellis.planning.budget.allocation import split_budget
-from trellis.planning.data_free import Aim, Split, optimal_budgets
+from trellis.planning.components import components
+from trellis.planning.data_free import Aim, Split, least_error, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
 from trellis.planning.rational_shares import DENOMINATOR, rational_shares
+from trellis.planning.spine.measured import SpineTrees
 from trellis.planning.spine_shape import SpineShape
-from trellis.planning.targets import Met, Target, how_far_met, least_budgets, least_total
+from trellis.planning.targets import (
+    Forecast,
+    LevelForecast,
+    Met,
+    Target,
+    how_far_met,
+    least_budgets,
+    least_total,
+)
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.budget import LEAST, MOST, Budget
 from trellis.privacy.mechanisms import DiscreteLaplace
@@ -34,10 +46,15 @@ from trellis.privacy.protection import Protection
 SlotKey = tuple[str, str]
 """Level and query."""
 
+_WEIGHTS = "privacy.shares.optimal.weights"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """The public facts that decide on errors: areas, cells, who is protected, what is measured."""
+    """The public facts that decide on errors: areas, cells, who is protected, what is measured.
+
+    `categories` are areas of interest. On a spine, slots are levels of `spine`.
+    """
 
     hierarchy: Hierarchy
     schema: Schema
@@ -45,13 +62,19 @@ class Scene:
     exact: tuple[str, ...]
     mechanism: str
     slots: tuple[SlotKey, ...]
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    spine: SpineTrees | None = None
     mixes: Mapping[SlotKey, Mapping[str, Fraction]] = field(default_factory=dict)
     """Slots that stand for several queries in stated parts."""
 
+    @property
+    def unit(self) -> float:
+        """The parameter of the noise times the budget."""
+        pure = self.mechanism == DiscreteLaplace.name
+        return float(self.protection.l1 if pure else self.protection.l2_squared / 2)
+
     def model(self) -> VarianceModel:
         """Variances as a function of budgets: epsilon for Laplace noise, rho for Gaussian."""
-        pure = self.mechanism == DiscreteLaplace.name
-        unit = self.protection.l1 if pure else self.protection.l2_squared / 2
         levels = self.hierarchy.level_names
         slots, names = [], dict.fromkeys(name for name, _ in self.schema.recodes)
         for key in self.slots:
@@ -65,12 +88,47 @@ class Scene:
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),
             self.mechanism,
-            float(unit),
+            self.unit,
         )
+
+    def area_model(self, names: Sequence[str], measured: MeasuredTree | None = None) -> AreaModel:
+        """Variances of these levels and categories, on the tree that is measured."""
+        if measured is None and self.spine is not None:
+            measured = self.spine.by_level
+        elif measured is None:
+            measured = MeasuredTree.conventional(self.hierarchy, self.measured_levels)
+        return AreaModel.of(
+            self.hierarchy,
+            measured,
+            [self.categories.get(name, name) for name in names],
+            components(self.schema),
+            self.exact,
+            self.mechanism,
+            self.unit,
+        )
+
+    def forecast(self, targets: Sequence[Target]) -> Forecast:
+        """What the errors of these targets depend on."""
+        if self.spine is None and all(target.level is not None for target in targets):
+            return LevelForecast(self.model())
+        return self.area_model([target.name for target in targets])
 
     @property
     def measured_levels(self) -> list[str]:
         return list(dict.fromkeys(level for level, _ in self.slots))
+
+    @property
+    def levels(self) -> Sequence[str]:
+        """All levels of the tree that is measured."""
+        return self.hierarchy.level_names if self.spine is None else self.spine.levels
+
+    @property
+    def weighted_levels(self) -> list[str]:
+        """The published levels whose errors can be weighed."""
+        if self.spine is None:
+            return self.measured_levels
+        several = self.schema.n_cells > 1
+        return [name for name in self.hierarchy.level_names if several or name not in self.exact]
 
     def target(self, level: str, query: str, within: Fraction, confidence: Fraction) -> Target:
         names = self.hierarchy.level_names
@@ -84,24 +142,38 @@ class Scene:
             )
         return Target(names.index(level), level, asked, within, confidence)
 
+    def area_target(self, area: str, query: str, within: Fraction, confidence: Fraction) -> Target:
+        if area in self.hierarchy.level_names:
+            raise SpecError(f"accuracy: {area!r} is a level. Write level: {area} in place of area.")
+        if area not in self.categories:
+            there = f"there are {_listed(list(self.categories))}" if self.categories else "none is"
+            raise SpecError(
+                f"accuracy names areas {area!r}; {there} declared under areas. Declare them there."
+            )
+        return Target(None, area, parse_query(self.schema, query), within, confidence)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
     """What shares are to be good for.
 
-    `shares` are stated ones, and `level_shares` leave those within levels open. `prior` holds the
-    public answers to the query of each slot. `weights` go with the measured levels, and count all
-    cells, unless `aims` say what counts. `keep` are slots that must not be rounded to nothing.
-    `most` is the largest budget that may be chosen.
+    `shares` are stated ones; `prior` holds public counts of the leaves by cell; `weights` go with
+    the levels that can be weighed, `area_weights` with categories of areas. `keep` are slots that
+    must not be rounded to nothing. `most` is the largest budget that may be chosen.
+
+    For histograms, `answers` holds what a prior answers to each slot, `aims` are the published
+    tables, and `level_shares` are stated ones that leave the shares within levels open.
     """
 
     budget: Budget | None
     shares: Mapping[SlotKey, Fraction] | None = None
     weights: Sequence[float] | None = None
-    prior: Sequence[NDArray[np.int64]] | None = None
+    area_weights: Mapping[str, float] = field(default_factory=dict)
+    prior: NDArray[np.int64] | None = None
     targets: tuple[Target, ...] = ()
     keep: tuple[SlotKey, ...] = ()
     most: Fraction = MOST
+    answers: Sequence[NDArray[np.int64]] | None = None
     aims: tuple[Aim, ...] | None = None
     level_shares: Mapping[str, Fraction] | None = None
     denominator: int = DENOMINATOR
@@ -117,14 +189,19 @@ class Choice:
 
 def choose(scene: Scene, wish: Wish) -> Choice:
     """Shares that suit the wish; without a budget, the least one that meets the targets."""
-    model = scene.model()
     if wish.budget is not None:
-        return Choice(wish.budget, _shares(scene, model, wish, total_of(wish.budget)))
-    # Shares depend a little on the budget, and the budget on the shares.
-    total = _least_for(scene, model, wish, _shares(scene, model, wish, 1.0))
-    shares = _shares(scene, model, wish, total)
-    total = _least_for(scene, model, wish, shares)
-    return Choice(_rounded_up(total, pure=model.kind == DiscreteLaplace.name), shares)
+        return Choice(wish.budget, _shares(scene, wish, total_of(wish.budget)))
+    shares = _shares(scene, wish, 1.0)
+    total = _least_for(scene, wish, shares)
+    if wish.answers is not None or wish.aims is not None or wish.level_shares is not None:
+        is_settled = False
+    else:
+        is_settled = wish.prior is None and wish.weights is None
+    if not is_settled:
+        # Shares depend a little on the budget, and the budget on the shares.
+        shares = _shares(scene, wish, total)
+        total = _least_for(scene, wish, shares)
+    return Choice(_rounded_up(total, pure=scene.mechanism == DiscreteLaplace.name), shares)
 
 
 def total_of(budget: Budget) -> float:
@@ -138,55 +215,76 @@ def total_of(budget: Budget) -> float:
     return float(zcdp_rho(float(budget.epsilon), float(budget.delta)))
 
 
+Weights = Mapping[str, Fraction] | Sequence[Fraction]
+
+
 def level_weights(
-    given: Mapping[str, Fraction] | Sequence[Fraction] | None, levels: Sequence[str]
+    given: Weights | None, levels: Sequence[str], categories: Collection[str] = ()
 ) -> list[float] | None:
-    """One weight for each measured level, from a mapping or a list."""
-    key = "privacy.shares.optimal.weights"
+    """One weight for each level, from a list, or from a mapping that may name categories too."""
     if given is None:
         return None
     if isinstance(given, Mapping):
-        if unknown := [name for name in given if name not in levels]:
+        if unknown := [name for name in given if name not in levels and name not in categories]:
             raise SpecError(
-                f"{key} names level {unknown[0]!r}, which is not measured or does not exist; there "
-                f"are {_listed(levels)}."
+                f"{_WEIGHTS} names level {unknown[0]!r}, which is not measured or does not exist; "
+                f"there are {_listed([*levels, *categories])}."
             )
         if missing := [name for name in levels if name not in given]:
-            raise SpecError(f"{key}: level {missing[0]!r} has no weight. Give it one, 0 or more.")
-        given = [given[name] for name in levels]
+            raise SpecError(
+                f"{_WEIGHTS}: level {missing[0]!r} has no weight. Give it one, 0 or more."
+            )
+        if any(weight < 0 for weight in given.values()) or not any(given.values()):
+            raise SpecError(f"{_WEIGHTS}: weights must be 0 or more, and one of them positive.")
+        return [float(given[name]) for name in levels]
     if len(given) != len(levels):
         raise SpecError(
-            f"{key}: {len(given)} weights for {len(levels)} measured levels ({_listed(levels)}). "
-            "Give one for each."
+            f"{_WEIGHTS}: {len(given)} weights for {len(levels)} measured levels "
+            f"({_listed(levels)}). Give one for each."
         )
     if any(weight < 0 for weight in given) or not any(given):
-        raise SpecError(f"{key}: weights must be 0 or more, and one of them positive.")
+        raise SpecError(f"{_WEIGHTS}: weights must be 0 or more, and one of them positive.")
     return [float(weight) for weight in given]
 
 
-def _shares(
-    scene: Scene, model: VarianceModel, wish: Wish, total: float
-) -> Mapping[SlotKey, Fraction]:
+def area_weights(given: Weights | None, categories: Collection[str]) -> dict[str, float]:
+    """The weights that go with categories of areas of interest."""
+    if not isinstance(given, Mapping):
+        return {}
+    return {name: float(weight) for name, weight in given.items() if name in categories and weight}
+
+
+def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction]:
     if wish.shares is not None:
         return wish.shares
-    levels = scene.measured_levels
-    if wish.prior is not None:
-        weights = None if wish.weights is None else dict(zip(levels, wish.weights, strict=True))
-        by_slot = None if weights is None else [weights[level] for level, _ in scene.slots]
-        budgets = split_budget(model.kind, model.unit, wish.prior, total, by_slot)
+    if wish.answers is not None:
+        weights = None
+        if wish.weights is not None:
+            by_level = dict(zip(scene.measured_levels, wish.weights, strict=True))
+            weights = [by_level[level] for level, _ in scene.slots]
+        budgets = split_budget(scene.mechanism, scene.unit, wish.answers, total, weights)
+    elif wish.prior is not None:
+        budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.targets and wish.weights is None and wish.aims is None:
-        budgets = least_budgets(model, wish.targets)
+        budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
+    elif scene.spine is not None or wish.area_weights:
+        budgets = _optimal_for_areas(scene, wish, total)
     else:
         aims = wish.aims if wish.aims is not None else level_aims(scene, wish.weights)
-        budgets = optimal_budgets(model, aims, total, _split(scene, wish))
-    by_key = dict(zip(scene.slots, budgets.tolist(), strict=True))
+        budgets = optimal_budgets(scene.model(), aims, total, _split(scene, wish))
+    return _rational(wish, dict(zip(scene.slots, budgets.tolist(), strict=True)))
+
+
+def _rational(wish: Wish, budgets: Mapping[SlotKey, float]) -> Mapping[SlotKey, Fraction]:
+    """Exact shares; those of levels stay as stated."""
     if wish.level_shares is None:
-        return rational_shares(by_key, wish.keep, wish.denominator)
+        return rational_shares(budgets, wish.keep, wish.denominator)
     shares = {}
     for level, part in wish.level_shares.items():
-        within = {key: budget for key, budget in by_key.items() if key[0] == level}
-        rational = rational_shares(within, wish.keep, wish.denominator)
-        shares |= {key: part * share for key, share in rational.items()}
+        within = {key: budget for key, budget in budgets.items() if key[0] == level}
+        keep = [key for key in wish.keep if key[0] == level]
+        found = rational_shares(within, keep, wish.denominator)
+        shares |= {key: part * share for key, share in found.items()}
     return shares
 
 
@@ -196,6 +294,24 @@ def _split(scene: Scene, wish: Wish) -> Split | None:
     levels = list(wish.level_shares)
     group = np.array([levels.index(level) for level, _ in scene.slots], dtype=np.int64)
     return Split(group, np.array([float(part) for part in wish.level_shares.values()]))
+
+
+def _optimal_for_areas(scene: Scene, wish: Wish, total: float) -> NDArray[np.float64]:
+    """The least weighted squared error of levels and areas of interest, on any tree."""
+    levels, cells = scene.weighted_levels, parse_query(scene.schema, "detailed")
+    weights = dict(zip(levels, wish.weights or [1.0] * len(levels), strict=True))
+    aims = [
+        AreaAim(name, cells, weight)
+        for name, weight in {**weights, **wish.area_weights}.items()
+        if weight
+    ]
+    model = scene.area_model([aim.name for aim in aims])
+    return least_error(
+        lambda budgets: model.weighted_error(aims, budgets),
+        model.kind,
+        Split.free(model.n_slots),
+        total,
+    )
 
 
 def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
@@ -208,16 +324,47 @@ def level_aims(scene: Scene, weights: Sequence[float] | None) -> list[Aim]:
     ]
 
 
-def _least_for(
-    scene: Scene, model: VarianceModel, wish: Wish, shares: Mapping[SlotKey, Fraction]
-) -> float:
+def _from_prior(
+    scene: Scene,
+    leaves: NDArray[np.int64],
+    total: float,
+    weights: Sequence[float] | None,
+) -> NDArray[np.float64]:
+    if len(scene.slots) != len(scene.measured_levels):
+        raise SpecError(
+            "privacy.shares.optimal.prior is for one query on each level. Leave the prior out to "
+            "have the shares of several queries computed, or state the shares."
+        )
+    if scene.spine is None:
+        tree = scene.hierarchy
+    else:  # measured are nodes of the spine; what is not published has no weight
+        redrawn = scene.spine.redrawn()
+        tree, leaves = redrawn.hierarchy, leaves[redrawn.leaf_order]
+        given = weights or [1.0] * len(scene.weighted_levels)
+        published = dict(zip(scene.weighted_levels, given, strict=True))
+        weights = [published.get(level, 0.0) for level, _ in scene.slots]
+    counts, level_counts = tree.sum_up(leaves), []
+    for level, query in scene.slots:
+        shown = ~tree.passes_through[tree.index(level)]
+        answers = parse_query(scene.schema, query).answer(counts[tree.index(level)][shown])
+        level_counts.append(answers)
+    return split_budget(scene.mechanism, scene.unit, level_counts, total, weights)
+
+
+def _least_for(scene: Scene, wish: Wish, shares: Mapping[SlotKey, Fraction]) -> float:
     """The least budget in these shares; beyond the most that there may be, an error."""
-    parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
-    total = least_total(model, wish.targets, parts)
+    if scene.spine is None:
+        forecast = scene.forecast(wish.targets)
+        parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
+    else:
+        measured = scene.spine.in_shares({level: share for (level, _), share in shares.items()})
+        forecast = scene.area_model([target.name for target in wish.targets], measured)
+        parts = np.ones(1)
+    total = least_total(forecast, wish.targets, parts)
     if total <= float(wish.most):
         return max(total, float(LEAST))
-    name = "epsilon" if model.kind == DiscreteLaplace.name else "rho"
-    best = how_far_met(model, wish.targets, parts * float(wish.most))
+    name = "epsilon" if forecast.kind == DiscreteLaplace.name else "rho"
+    best = how_far_met(forecast, wish.targets, parts * float(wish.most))
     missed = next(met for met in best if not met.is_met)
     raise SpecError(
         f"accuracy: {missed.target.label} cannot be reached. It takes {name} = {total:.4g}; the "
@@ -227,7 +374,7 @@ def _least_for(
 
 def met_targets(scene: Scene, targets: Sequence[Target], budgets: Sequence[float]) -> list[Met]:
     """How far targets are met when every slot has this budget."""
-    return how_far_met(scene.model(), targets, np.array(budgets))
+    return how_far_met(scene.forecast(targets), targets, np.array(budgets))
 
 
 def _rounded_up(total: float, *, pure: bool) -> Budget:

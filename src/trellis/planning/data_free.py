@@ -20,6 +20,9 @@ from trellis.planning.expected_variance import Load, VarianceModel
 
 Floats = NDArray[np.float64]
 
+Error = Callable[[Floats], tuple[float, Floats]]
+"""An error as a function of budgets, and its derivatives by their logarithms."""
+
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
@@ -72,16 +75,13 @@ def optimal_budgets(
     model: VarianceModel, aims: Sequence[Aim], total: float, split: Split | None = None
 ) -> Floats:
     """The budget of every slot, summing to `total`, with the least weighted error."""
-    split = split or Split.free(len(model.slots))
     loads = [_load(model, aim) for aim in aims]
 
-    def objective(log_weights: Floats) -> tuple[float, Floats]:
-        shares = split.shares(log_weights)
-        (error,), (slopes,) = model.slopes(shares * total, [loads])
-        return np.log(error), split.slopes(shares, slopes / error)
+    def error(budgets: Floats) -> tuple[float, Floats]:
+        (found,), (slopes,) = model.slopes(budgets, [loads])
+        return found, slopes
 
-    begin = promising(starts(model), lambda x: objective(x)[0])
-    return total * split.shares(_least(objective, begin))
+    return least_error(error, model.kind, split or Split.free(len(model.slots)), total)
 
 
 def _load(model: VarianceModel, aim: Aim) -> Load:
@@ -90,15 +90,26 @@ def _load(model: VarianceModel, aim: Aim) -> Load:
     return Load(aim.level, aim.query, aim.weight * areas, sizes)
 
 
-def starts(model: VarianceModel) -> Iterator[Floats]:
+def least_error(error: Error, kind: str, split: Split, total: float) -> Floats:
+    """Budgets that sum to `total`, split like this, and have the least error."""
+
+    def objective(log_weights: Floats) -> tuple[float, Floats]:
+        shares = split.shares(log_weights)
+        found, slopes = error(shares * total)
+        return np.log(found), split.slopes(shares, slopes / found)
+
+    begin = promising(starts(kind, split.group.size), lambda x: objective(x)[0])
+    return total * split.shares(_least(objective, begin))
+
+
+def starts(kind: str, n_slots: int) -> Iterator[Floats]:
     """Where to begin: equal budgets; for Laplace noise, also almost none for some of the slots.
 
     With Laplace noise precision grows with the square of the budget, so that it can pay to measure
     fewer levels well, and each choice of levels may have a least error of its own.
     """
-    n_slots = len(model.slots)
     yield np.zeros(n_slots)
-    if model.kind == "discrete_laplace" and n_slots <= _MOST_SUBSETS:
+    if kind == "discrete_laplace" and n_slots <= _MOST_SUBSETS:
         for is_small in islice(product([False, True], repeat=n_slots), 1, None):
             if not all(is_small):
                 yield np.where(is_small, -6.0, 0.0)

@@ -20,7 +20,7 @@ from trellis.model.queries import Query
 from trellis.numerics.histograms.commuting import Algebra, Blocks, CellKinds
 from trellis.planning.spine_shape import Floats, SolvedSpine, SpineShape
 
-_STEP = 1e-40
+STEP = 1e-40
 """Imaginary, so that no rounding spoils a derivative."""
 _LEAST_PARAMETER = 2e-3
 """Noise below it is nil: its variance is under 1e-100."""
@@ -117,9 +117,9 @@ class VarianceModel:
 
     def _precisions(self, budgets: Floats) -> tuple[Floats, Floats]:
         """Of all queries of all slots, and their derivatives by the logarithm of the budgets."""
-        stepped = budgets[self._asked.slot] * self._asked.part * (1 + 1j * _STEP)
+        stepped = budgets[self._asked.slot] * self._asked.part * (1 + 1j * STEP)
         values = [1 / noise_variance(self.kind, self.unit / budget) for budget in stepped.tolist()]
-        return np.real(values), np.imag(values) / _STEP
+        return np.real(values), np.imag(values) / STEP
 
     @cached_property
     def _asked(self) -> _Asked:

@@ -1,7 +1,8 @@
 r"""The least budget that meets stated accuracies, which of them bind, and what each costs.
 
-A target asks that every cell of every area of a level has f * std_error <= within, with f standard
-errors for the confidence asked (`trellis.model.confidence`). With the budgets x of all slots,
+A target asks that all cells of all areas of a level, or of a category of areas of interest, have
+f * std_error <= within, with f standard errors for the confidence asked
+(`trellis.model.confidence`). With the budgets x of all slots,
 
     minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every cell j of every target.
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,7 @@ from trellis.planning.data_free import promising, starts
 from trellis.planning.expected_variance import Load, VarianceModel, median
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _MET = 1e-9
 """Logarithms of variances above their limit that count as rounding."""
@@ -42,10 +45,13 @@ _LEAST_PART = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """All cells of all areas of a level within so many units of the truth, so confidently."""
+    """All cells of all areas of a level within so many units of the truth, so confidently.
 
-    level: int
-    level_name: str
+    `name` is that of the level, or of a category of areas of interest; these have no `level`.
+    """
+
+    level: int | None
+    name: str
     query: Query
     within: Fraction
     confidence: Fraction
@@ -53,7 +59,7 @@ class Target:
     @property
     def label(self) -> str:
         share = f"{100 * float(self.confidence):g} %"
-        return f"{self.level_name} {self.query.name} within {float(self.within):g} ({share})"
+        return f"{self.name} {self.query.name} within {float(self.within):g} ({share})"
 
     def factor(self, kind: str) -> float:
         return standard_errors_within(self.confidence, laplace=kind == "discrete_laplace")
@@ -66,7 +72,7 @@ class Target:
 class Met:
     """How far a target is met.
 
-    `reached` is the half-width that holds for every area and cell, `median` for half of them;
+    `reached` is the half-width that holds for every area and `median` for half of them;
     `budget_per_unit` is what one unit more in `within` would save, 0 for targets that do not bind.
     """
 
@@ -84,91 +90,148 @@ class Met:
         return self.budget_per_unit > 0
 
 
-def least_budgets(model: VarianceModel, targets: Sequence[Target]) -> Floats:
+class Forecast(Protocol):
+    """Variances of what targets ask for, as functions of the budgets of all slots.
+
+    Cells and areas that are alike are one entry.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def n_slots(self) -> int: ...
+
+    def areas_of(self, target: Target) -> Ints:
+        """How many published cells every entry stands for."""
+        ...
+
+    def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
+        """For each target the variance of every entry; areas that are not published have none."""
+        ...
+
+    def slopes(
+        self, targets: Sequence[Target], budgets: Floats, picked: Sequence[tuple[int, int]]
+    ) -> Floats:
+        """Derivatives by the logarithms of the budgets: a row for each target and entry picked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LevelForecast:
+    """Targets on levels of the tree that is measured."""
+
+    model: VarianceModel
+
+    @property
+    def kind(self) -> str:
+        return self.model.kind
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.model.slots)
+
+    def areas_of(self, target: Target) -> Ints:
+        assert target.level is not None
+        areas = self.model.shape.published[target.level]
+        return np.outer(areas, self.model.kinds(target.query).sizes).ravel()
+
+    def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
+        found = self.model.variances(budgets, [(_level(t), t.query) for t in targets])
+        return [
+            np.where(self.areas_of(target) > 0, variances.ravel(), 0.0)
+            for target, variances in zip(targets, found, strict=True)
+        ]
+
+    def slopes(
+        self, targets: Sequence[Target], budgets: Floats, picked: Sequence[tuple[int, int]]
+    ) -> Floats:
+        return self.model.slopes(budgets, [[self._load(targets[k], e)] for k, e in picked])[1]
+
+    def _load(self, target: Target, entry: int) -> Load:
+        """The variance of one entry: an area, and a kind of cell."""
+        areas = self.model.shape.published[_level(target)].size
+        kinds = len(self.model.kinds(target.query).sizes)
+        area, kind = divmod(entry, kinds)
+        return Load(_level(target), target.query, np.eye(1, areas, area)[0], np.eye(kinds)[kind])
+
+
+def _level(target: Target) -> int:
+    assert target.level is not None
+    return target.level
+
+
+def least_budgets(forecast: Forecast, targets: Sequence[Target]) -> Floats:
     """The budgets of all slots with the least sum that meets every target."""
-    problem = _Problem(model, targets)
-    begin = promising(starts(model), lambda y: np.log(np.exp(y).sum()) + problem.scale(y))
+    problem = _Problem(forecast, targets)
+    begin = promising(
+        starts(forecast.kind, forecast.n_slots),
+        lambda y: np.log(np.exp(y).sum()) + problem.scale(y),
+    )
     return min(map(problem.solve, begin), key=lambda found: found.sum())
 
 
-def least_total(model: VarianceModel, targets: Sequence[Target], shares: Floats) -> float:
+def least_total(forecast: Forecast, targets: Sequence[Target], shares: Floats) -> float:
     """The least budget that meets every target when the shares are given."""
-    problem = _Problem(model, targets)
+    problem = _Problem(forecast, targets)
     return exp(problem.scale(np.log(shares)))
 
 
-def how_far_met(model: VarianceModel, targets: Sequence[Target], budgets: Floats) -> list[Met]:
+def how_far_met(forecast: Forecast, targets: Sequence[Target], budgets: Floats) -> list[Met]:
     """What every target reaches with these budgets, and what it costs at the margin."""
-    costs = _Problem(model, targets).marginal_costs(np.log(budgets))
-    found = model.variances(budgets, [(target.level, target.query) for target in targets])
+    costs = _Problem(forecast, targets).marginal_costs(np.log(budgets))
     lines = []
-    for target, cost, variances in zip(targets, costs, found, strict=True):
-        areas = model.shape.published[target.level]
-        widths = np.sqrt(variances) * target.factor(model.kind)
+    found = forecast.variances(targets, budgets)
+    for target, variances, cost in zip(targets, found, costs, strict=True):
+        widths = np.sqrt(variances) * target.factor(forecast.kind)
         # cost is the derivative by log variance, and the variance goes with the square of within
         per_unit = 2 * float(cost) / float(target.within)
-        half = median(widths, np.outer(areas, model.kinds(target.query).sizes))
-        lines.append(Met(target, float(widths[areas > 0].max()), half, per_unit))
+        half = median(widths, forecast.areas_of(target))
+        lines.append(Met(target, float(widths.max()), half, per_unit))
     return lines
-
-
-Cell = tuple[int, int]
-"""A target, and an entry and kind of cell of its level and query, counted through."""
 
 
 class _Problem:
     """Logarithms of variances over their limits, as functions of log budgets."""
 
-    def __init__(self, model: VarianceModel, targets: Sequence[Target]) -> None:
-        self.model, self.targets = model, targets
-        self.limits = [target.most_variance(model.kind) for target in targets]
-        self._slopes = lru_cache(4)(self._slopes_once)
+    def __init__(self, forecast: Forecast, targets: Sequence[Target]) -> None:
+        self.forecast, self.targets = forecast, targets
+        self.limits = [target.most_variance(forecast.kind) for target in targets]
+        self._ratios = lru_cache(4)(self._ratios_once)
+
+    def _ratios_once(self, key: bytes) -> list[Floats]:
+        found = self.forecast.variances(self.targets, np.exp(np.frombuffer(key)))
+        return [v / limit for v, limit in zip(found, self.limits, strict=True)]
 
     def ratios(self, log_budgets: Floats) -> list[Floats]:
-        """Variance over limit for every cell of every target."""
-        asked = [(target.level, target.query) for target in self.targets]
-        found = self.model.variances(np.exp(log_budgets), asked)
-        published = [self.model.shape.published[level] > 0 for level, _ in asked]
-        return [
-            np.where(shown[:, np.newaxis], variances, 0.0).ravel() / limit
-            for variances, shown, limit in zip(found, published, self.limits, strict=True)
-        ]
+        """For every target, variance over limit of every entry."""
+        return self._ratios(log_budgets.tobytes())
 
-    def slopes(self, log_budgets: Floats, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
-        """Log ratios of some cells, and their derivatives by all log budgets."""
-        return self._slopes(log_budgets.tobytes(), tuple(cells))
+    def log_ratios(self, log_budgets: Floats, picked: Sequence[tuple[int, int]]) -> Floats:
+        ratios = self.ratios(log_budgets)
+        return np.log([max(ratios[k][entry], _LEAST_RATIO) for k, entry in picked])
 
-    def _slopes_once(self, key: bytes, cells: tuple[Cell, ...]) -> tuple[Floats, Floats]:
-        loads = [[self._load(*cell)] for cell in cells]
-        values, slopes = self.model.slopes(np.exp(np.frombuffer(key)), loads)
-        values = np.maximum(values, _LEAST_RATIO)
-        return np.log(values), slopes / values[:, np.newaxis]
-
-    def _load(self, target: int, position: int) -> Load:
-        asked = self.targets[target]
-        n_kinds = len(self.model.kinds(asked.query).sizes)
-        entries = np.zeros(self.model.shape.published[asked.level].size)
-        entry, kind = divmod(position, n_kinds)
-        entries[entry] = 1 / self.limits[target]
-        return Load(asked.level, asked.query, entries, np.eye(n_kinds)[kind])
+    def log_slopes(self, log_budgets: Floats, picked: Sequence[tuple[int, int]]) -> Floats:
+        """Derivatives of `log_ratios` by log budgets, a row for each entry."""
+        slopes = self.forecast.slopes(self.targets, np.exp(log_budgets), picked)
+        limits = np.array([self.limits[k] for k, _ in picked])
+        return slopes / (limits * np.exp(self.log_ratios(log_budgets, picked)))[:, np.newaxis]
 
     def worst(self, log_budgets: Floats) -> list[tuple[float, int]]:
-        """For every target the largest log ratio and its cell."""
+        """For every target the largest log ratio and its entry."""
         ratios = self.ratios(log_budgets)
         return [(float(np.log(max(r.max(), _LEAST_RATIO))), int(r.argmax())) for r in ratios]
 
     def scale(self, log_budgets: Floats) -> float:
         """The log factor by which all budgets must grow so that the targets are just met."""
-
-        def excess(shift: float) -> float:
-            return max(ratio for ratio, _ in self.worst(log_budgets + shift))
-
-        return falling_root(excess, 0.0)
+        return falling_root(
+            lambda shift: max(ratio for ratio, _ in self.worst(log_budgets + shift)), 0.0
+        )
 
     def solve(self, start: Floats) -> Floats:
         """Budgets with the least sum, from a start of any size."""
         start = np.exp(start + self.scale(start))
-        active: list[Cell] = []
+        active: list[tuple[int, int]] = []
         found = start
         for _ in range(_ROUNDS):
             worst = self.worst(np.log(found))
@@ -181,18 +244,18 @@ class _Problem:
             found = self._solve_for(active, start)
         return found * exp(self.scale(np.log(found)))
 
-    def _solve_for(self, active: list[Cell], start: Floats) -> Floats:
-        """Meet the targets for these cells alone.
+    def _solve_for(self, active: list[tuple[int, int]], start: Floats) -> Floats:
+        """Meet the targets for these entries alone.
 
         The precision of an estimate is concave in the precisions of what is measured, so its
         logarithm, log limit - log variance >= 0, makes a convex constraint.
         """
 
         def values(z: Floats) -> Floats:
-            return -self.slopes(np.log(z * start), active)[0]
+            return -self.log_ratios(np.log(z * start), active)
 
         def jacobian(z: Floats) -> Floats:
-            return -self.slopes(np.log(z * start), active)[1] / z
+            return -self.log_slopes(np.log(z * start), active) / z
 
         sizes = start / start.sum()
         return (
@@ -216,15 +279,15 @@ class _Problem:
         Elsewhere all budgets are scaled together, and the worst target alone decides.
         """
         worst = self.worst(log_budgets)
-        _, slopes = self.slopes(log_budgets, [(k, cell) for k, (_, cell) in enumerate(worst)])
         highest = max(r for r, _ in worst)
         binding = [k for k, (r, _) in enumerate(worst) if r > highest - 1e-3]
+        falls = -self.log_slopes(log_budgets, [(k, worst[k][1]) for k in binding])
         budgets = np.exp(log_budgets)
-        weights, gap = nnls(-slopes[binding].T, budgets)
+        weights, gap = nnls(falls.T, budgets)
         costs = np.zeros(len(self.targets))
-        if gap > _OPTIMAL * np.linalg.norm(budgets):
-            first = max(range(len(worst)), key=lambda k: worst[k][0])
-            costs[first] = budgets.sum() / -slopes[first].sum()
+        if budgets.size == 1 or gap > _OPTIMAL * np.linalg.norm(budgets):
+            first = max(binding, key=lambda k: worst[k][0])
+            costs[first] = budgets.sum() / falls[binding.index(first)].sum()
             return costs
         costs[binding] = np.where(weights > 1e-6 * budgets.sum(), weights, 0.0)
         return costs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -10,28 +10,33 @@ from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.ingest.priors import Crosswalk, Prior, read_prior
+from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL
-from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.planning.budget.shares import Shares
-from trellis.planning.choose import Scene, Wish, choose, level_weights
+from trellis.planning.choose import Scene, Wish, area_weights, choose, level_weights
 from trellis.planning.counts import measurable_levels
 from trellis.planning.invariants import exact_levels
+from trellis.planning.spine.measured import SpineTrees
+from trellis.planning.spine.steps import check_steps
 from trellis.planning.targets import Target
 from trellis.privacy.budget import MOST, Budget
 from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.protection import Protection
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
+from trellis.workflow.config.spines import steps_of
 
 
-def chosen_split(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+def chosen_split(
+    spec: Spec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
+) -> tuple[Budget, Shares]:
     """The budget and the shares of the levels that a spec with targets or a wish amounts to."""
     privacy, stated = spec.privacy, None
     if privacy.budget is not None and not privacy.budget.is_least:
         stated = privacy.budget.value()
-    scene = scene_of(spec, hierarchy, schema)
+    scene = scene_of(spec, hierarchy, schema, categories)
     choice = choose(scene, _wish(spec, scene, stated))
     return choice.budget, Shares({level: share for (level, _), share in choice.shares.items()})
 
@@ -41,27 +46,32 @@ def shares_are_open(spec: Spec) -> bool:
     return bool(spec.accuracy) and "shares" not in spec.privacy.model_fields_set
 
 
-def scene_of(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> Scene:
+def scene_of(
+    spec: Spec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
+) -> Scene:
     """Everything that decides on errors, as a release of counts has it."""
     privacy, levels = spec.privacy, hierarchy.level_names
     exact = exact_levels(levels, spec.unprotected.totals, privacy.neighbours, schema.n_cells)
     protection = Protection(privacy.unit, privacy.neighbours, privacy.max_contribution)
     query = TOTAL if schema.n_cells == 1 else DETAILED
-    measurable = measurable_levels(levels, exact, schema.n_cells, spec.estimate.method)
+    measurable, spine = measurable_levels(levels, exact, schema.n_cells, spec.estimate.method), None
+    if spec.spine:
+        steps, known = steps_of(spec.spine), [*categories, *levels[1:-1]]
+        check_steps(hierarchy, steps, known, len(exact))
+        without_noise = exact if schema.n_cells == 1 else ()
+        spine = SpineTrees(hierarchy, steps, categories, without_noise, privacy.mechanism)
+        measurable = spine.measurable
     slots = tuple((level, query) for level in measurable)
-    return Scene(hierarchy, schema, protection, exact, privacy.mechanism, slots)
+    return Scene(hierarchy, schema, protection, exact, privacy.mechanism, slots, categories, spine)
 
 
 def targets_of(spec: Spec, scene: Scene) -> tuple[Target, ...]:
-    """The targets of the spec on the levels of the hierarchy."""
+    """The targets of the spec, on levels of the hierarchy and on areas of interest."""
     targets = []
     for asked in spec.accuracy or ():
-        if asked.level is None:
-            raise SpecError(
-                f"accuracy: areas of interest such as {asked.area!r} have no expected errors yet. "
-                "Name a level of the hierarchy."
-            )
-        targets.append(scene.target(asked.level, asked.query, asked.within, asked.confidence))
+        make = scene.target if asked.level is not None else scene.area_target
+        name = asked.level or asked.area or ""
+        targets.append(make(name, asked.query, asked.within, asked.confidence))
     return tuple(targets)
 
 
@@ -89,21 +99,10 @@ def prior_counts(
     return read_prior(place, hierarchy, spec.hierarchy.code_width)
 
 
-def prior_answers(scene: Scene, counts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """What the prior, by level, answers to the query of each slot, in published areas."""
-    answers = []
-    for level, query in scene.slots:
-        index = scene.hierarchy.index(level)
-        published = ~scene.hierarchy.passes_through[index]
-        answers.append(parse_query(scene.schema, query).answer(counts[index][published]))
-    return answers
-
-
 def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     targets, shares, most = targets_of(spec, scene), spec.privacy.shares, _most(spec)
-    levels = scene.hierarchy.level_names
     if isinstance(shares, Shares) and not shares_are_open(spec):
-        stated = shares.over(levels, scene.measured_levels)
+        stated = shares.over(scene.levels, scene.measured_levels)
         query = dict(scene.slots)
         by_slot = {(name, query[name]): share for name, share in stated.items()}
         return Wish(budget, by_slot, targets=targets, most=most)
@@ -113,10 +112,10 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     optimal = shares.optimal
     prior = None
     if optimal.prior is not None:
-        leaves = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
-        prior = prior_answers(scene, scene.hierarchy.sum_up(leaves))
-    weights = level_weights(optimal.weights, scene.measured_levels)
-    return Wish(budget, None, weights, prior, targets, needed, most)
+        prior = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
+    weights = level_weights(optimal.weights, scene.weighted_levels, scene.categories)
+    of_areas = area_weights(optimal.weights, scene.categories)
+    return Wish(budget, None, weights, of_areas, prior, targets, needed, most)
 
 
 def _most(spec: Spec) -> Fraction:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 from trellis.model.areas import Category
 from trellis.model.plan import Plan
@@ -13,9 +15,11 @@ from trellis.model.spine import Spine
 class Interests:
     """What the spec's `areas` and `spine` amount to; nothing where it has neither.
 
-    `conventional` is the plan of the same release without a spine, to compare with.
+    `conventional` is the plan of the same release without a spine, to compare with. `shares` are
+    those of the levels of the spine, before any was moved.
     """
 
     categories: tuple[Category, ...] = ()
     spine: Spine | None = None
     conventional: Plan | None = None
+    shares: Mapping[str, Fraction] = field(default_factory=dict)

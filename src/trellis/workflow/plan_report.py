@@ -136,7 +136,7 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
     if report.targets:
         content["accuracy"] = [
             {
-                "level": line.target.level_name,
+                "area" if line.target.level is None else "level": line.target.name,
                 "query": line.target.query.name,
                 "within": str(line.target.within),
                 "confidence": str(line.target.confidence),

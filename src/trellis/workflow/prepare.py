@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from trellis.errors import InputError, SourceError, SpecError, StructureError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source
+from trellis.model.areas import Category
 from trellis.model.constraints import Constraints
 from trellis.model.flows import FLOWS, FlowTree
 from trellis.model.hierarchy import Hierarchy
@@ -29,7 +31,7 @@ from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
-from trellis.workflow.spines import plan_with_interests
+from trellis.workflow.spines import plan_with_interests, read_categories
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,14 @@ def prepare(
     if spec.kind == GROUP_SIZES:
         return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
     if spec.declared_attributes is not None:
-        request = _counts_request(spec, hierarchy, spec.cell_schema())
+        request = _counts_request(spec, hierarchy, spec.cell_schema(), {})
         plan = plan_histogram_spec(spec, request, hierarchy)
         constraints = read_spec_constraints(spec, plan, hierarchy)
         return Prepared(spec, hierarchy, plan, constraints=constraints)
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    request = _counts_request(spec, hierarchy, schema)
-    planned = plan_with_interests(spec, request, hierarchy, schema, interests)
+    categories = read_categories(spec, hierarchy, interests)
+    request = _counts_request(spec, hierarchy, schema, categories)
+    planned = plan_with_interests(spec, request, hierarchy, schema, categories)
     return Prepared(spec, hierarchy, *planned)
 
 
@@ -97,9 +100,14 @@ def foreseen(prepared: Prepared) -> Plan:
     )
 
 
-def _counts_request(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> CountsRequest:
+def _counts_request(
+    spec: Spec,
+    hierarchy: Hierarchy,
+    schema: Schema,
+    categories: Mapping[str, Category] | None = None,
+) -> CountsRequest:
     privacy = spec.privacy
-    budget, shares = _budget_and_shares(spec, hierarchy, schema)
+    budget, shares = _budget_and_shares(spec, hierarchy, schema, categories or {})
     return CountsRequest(
         release=spec.release,
         dataset=spec.dataset,
@@ -114,14 +122,16 @@ def _counts_request(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> CountsR
     )
 
 
-def _budget_and_shares(spec: Spec, hierarchy: Hierarchy, schema: Schema) -> tuple[Budget, Shares]:
+def _budget_and_shares(
+    spec: Spec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
+) -> tuple[Budget, Shares]:
     """What the spec states, or what its wish amounts to."""
     budget, shares = spec.privacy.budget, spec.privacy.shares
     if spec.accuracy or isinstance(shares, OptimalSharesSpec):
         # Optimisers take a while to import; specs that state all do without.
         from trellis.workflow.choose_budget import chosen_split
 
-        return chosen_split(spec, hierarchy, schema)
+        return chosen_split(spec, hierarchy, schema, categories)
     assert budget is not None
     return budget.value(), shares
 

@@ -22,10 +22,13 @@ from trellis.workflow.sources import resolve_source
 
 
 def plan_with_interests(
-    spec: Spec, request: CountsRequest, hierarchy: Hierarchy, schema: Schema, frames: Any = None
+    spec: Spec,
+    request: CountsRequest,
+    hierarchy: Hierarchy,
+    schema: Schema,
+    categories: Mapping[str, Category],
 ) -> tuple[Plan, Interests]:
     """The plan of a release of counts, on a spine if the spec describes one."""
-    categories = read_categories(spec, hierarchy, frames)
     digest = hierarchy_digest(hierarchy)
     if not spec.spine:
         plan = plan_counts(request, hierarchy, schema, digest)
@@ -36,7 +39,7 @@ def plan_with_interests(
     )
     found = tuple(categories.values())
     plan = with_areas(made.plan, found, category_digest)
-    return plan, Interests(found, made.spine, made.conventional)
+    return plan, Interests(found, made.spine, made.conventional, made.shares)
 
 
 def read_categories(

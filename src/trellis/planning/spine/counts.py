@@ -30,11 +30,15 @@ Digest = Callable[[Hierarchy, NDArray[np.int64], Sequence[NDArray]], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpineCounts:
-    """The plan, its spine, and the plan of the same release without a spine to compare with."""
+    """The plan, its spine, and the plan of the same release without a spine to compare with.
+
+    `shares` are those of the levels, before any was moved.
+    """
 
     plan: Plan
     spine: Spine
     conventional: Plan
+    shares: Mapping[str, Fraction]
 
 
 def plan_counts_on_spine(
@@ -80,7 +84,7 @@ def plan_counts_on_spine(
     ]
     invariants = [query for query in conventional.queries if query.noise is None]
     plan = replace(conventional, queries=(*invariants, *measured), spine=spine_plan)
-    return SpineCounts(plan, spine, conventional)
+    return SpineCounts(plan, spine, conventional, level_shares(built.hierarchy.level_names))
 
 
 def conventional_plan(

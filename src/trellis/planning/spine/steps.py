@@ -134,6 +134,15 @@ def check_steps(
             levels.insert(at, step.group_name)
 
 
+def levels_after(hierarchy: Hierarchy, steps: Sequence[Step]) -> list[str]:
+    """The levels of the spine that these steps make, root first."""
+    levels = list(hierarchy.level_names)
+    for step in steps:
+        if isinstance(step, GroupLevel):
+            levels.insert(levels.index(step.level), step.group_name)
+    return levels
+
+
 def build(
     hierarchy: Hierarchy,
     steps: Sequence[Step],

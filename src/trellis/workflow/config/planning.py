@@ -99,7 +99,7 @@ Wish = Shares | OptimalSharesSpec
 
 
 class AccuracySpec(_Model):
-    """Every area of a level within so many of the truth, so often."""
+    """Every area of a level, or of a category of areas, within so many of the truth, so often."""
 
     level: Name | None = None
     area: Name | None = None
@@ -125,11 +125,6 @@ def check_planning(spec: Any) -> None:
     if spec.kind != "counts" and (targets or is_optimal):
         key = "accuracy" if targets else "privacy.shares.optimal"
         raise SpecError(f"{key} is for kind: counts. State budget and shares, or change the kind.")
-    if targets and spec.spine:
-        raise SpecError(
-            "accuracy and spine do not go together yet: targets are foreseen for the published "
-            "levels, not for a spine. State a budget, and see trellis plan --areas for its errors."
-        )
     if not targets and privacy.budget is None:
         raise SpecError(
             "Missing key 'privacy.budget': such as {rho: 1}, {epsilon: 2, delta: 1e-10} or "
