@@ -24,6 +24,8 @@ STEP = 1e-40
 """Imaginary, so that no rounding spoils a derivative."""
 _LEAST_PARAMETER = 2e-3
 """Noise below it is nil: its variance is under 1e-100."""
+_LEAST_VARIANCE = 1e-12
+"""Added to that of all noise: matrices with larger precisions cannot be inverted well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,10 @@ class VarianceModel:
     def _precisions(self, budgets: Floats) -> tuple[Floats, Floats]:
         """Of all queries of all slots, and their derivatives by the logarithm of the budgets."""
         stepped = budgets[self._asked.slot] * self._asked.part * (1 + 1j * STEP)
-        values = [1 / noise_variance(self.kind, self.unit / budget) for budget in stepped.tolist()]
+        values = [
+            1 / (noise_variance(self.kind, self.unit / budget) + _LEAST_VARIANCE)
+            for budget in stepped.tolist()
+        ]
         return np.real(values), np.imag(values) / STEP
 
     @cached_property
