@@ -48,6 +48,7 @@ def histogram_plan(hierarchy: Hierarchy = TREE, schema: Schema = SCHEMA, **chang
         "structural_zeros": (),
         "edit_rules": (),
         "passes": (),
+        "measurements": "complete",
     }
     request = CountsRequest(**{k: changes.get(k, v) for k, v in REQUEST.items()})
     wish = {k: changes.get(k, v) for k, v in histogram.items()}

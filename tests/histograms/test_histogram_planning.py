@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from histogram_release_worlds import SCHEMA, TREE, histogram_plan, shares
+from histogram_release_worlds import SCHEMA, STRATEGY, TREE, histogram_plan, shares
 from trellis.errors import SpecError, StructureError
 from trellis.model import Schema
 from trellis.planning.budget import Shares
@@ -126,6 +126,8 @@ WIDE = Schema({"age": [str(year) for year in range(65)]})
         ({"shares": Shares({"nation": Fraction(1)}), "strategy": None}, "last level"),
         ({"method": "topdown", "shares": Shares({"town": Fraction(1)}),
           "strategy": shares({"town": {"detailed": "1"}})}, "measured levels only"),
+        ({"method": "topdown", "strategy": shares({**STRATEGY, "nation": {"adult * sex": "1"}})},
+         "first level, 'nation'"),
         ({"shares": Shares({"town": Fraction(1)}),
           "strategy": shares({"state": {"total": "1"}, "town": {"detailed": "1"}})},
          "no share in privacy.shares"),

@@ -212,7 +212,7 @@ def test_specs_that_cannot_be_planned_are_refused(changes, words):
     [
         ({"accuracy": [{"level": "county", "within": 1}]}, "accuracy names level 'county'"),
         ({"accuracy": [{"level": "nation", "within": 1}]}, "published exactly"),
-        ({"accuracy": [{"area": "place", "within": 1}]}, "place.*Name a level"),
+        ({"accuracy": [{"area": "place", "within": 1}]}, "names areas 'place'; none is declared"),
         ({"accuracy": [{"level": "town", "within": 1, "query": "sex"}]}, "neither an attribute"),
         ({"privacy__shares": {"optimal": {"weights": [1, 1, 1]}}}, "3 weights for 2 measured"),
         (

@@ -10,12 +10,12 @@ import numpy as np
 from trellis.cli.terminal import Terminal
 from trellis.errors import RunFolderError
 from trellis.evaluate.planning_pictures import error_picture, shares_picture
-from trellis.planning.outlook import SIZES, SMALL_SIZES, Outlook, StrategyLine
+from trellis.planning.outlook import SIZES, SMALL_SIZES, ErrorLine, StrategyLine
 from trellis.planning.targets import Met
 from trellis.privacy.guarantee import round_up
 from trellis.storage.atomic import write_text
 from trellis.workflow.plan_report import PlanReport
-from trellis.workflow.simulate import SIZE_CLASSES, Simulation
+from trellis.workflow.simulate import SIZE_CLASSES, LevelOutcome, Simulation
 
 _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 """As parts of the plan's budget."""
@@ -23,8 +23,8 @@ _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
     """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
-    if report.outlook is not None:
-        _show_errors(terminal, report.outlook)
+    if report.errors:
+        _show_errors(terminal, report.errors)
     if report.epsilon is not None:
         terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
     if report.targets:
@@ -37,14 +37,14 @@ def show_outlook(terminal: Terminal, report: PlanReport) -> None:
         _show_simulation(terminal, report)
 
 
-def _show_errors(terminal: Terminal, outlook: Outlook) -> None:
+def _show_errors(terminal: Terminal, lines: Sequence[ErrorLine]) -> None:
     columns = ["level", "query", "std error"]
     columns += [f"at {size:,}" for size in SIZES] + [f"bias at {size:,}" for size in SMALL_SIZES]
     rows = []
-    for line in outlook.errors():
+    for line in lines:
         relative = [f"{100 * value:.2g} %" for value in line.relative_errors.values()]
         bias = [_short(value) for value in line.clipping_bias.values()]
-        rows.append([line.level, line.query, f"{line.median:.3g}", *relative, *bias])
+        rows.append([_name(line), line.query, f"{line.median:.3g}", *relative, *bias])
     terminal.table("Expected relative error, and bias of clipping, by true count", columns, rows)
 
 
@@ -98,12 +98,12 @@ def _show_tables_compared(terminal: Terminal, lines: Sequence[StrategyLine]) -> 
 def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
     simulation = report.simulation
     assert simulation is not None
-    expected = {} if report.outlook is None else report.outlook.root_mean_squares()
+    expected = report.root_mean_squares
     columns = ["level", "error", "linear", "expected", "false positives", "coverage"]
     columns += [f"bias {name}" for name in _classes()]
     rows = [
         [
-            line.level,
+            _name(line),
             f"{line.root_mean_square:.3g}",
             *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.level))),
             _percent(line.false_positive_rate),
@@ -121,6 +121,10 @@ def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
 def _tell_targets(terminal: Terminal, targets: Sequence[Met], simulation: Simulation) -> None:
     for line, share in zip(targets, simulation.within, strict=True):
         terminal.result(f"{line.target.label}: reached in {100 * share:.2f} % of the areas.")
+
+
+def _name(line: ErrorLine | LevelOutcome) -> str:
+    return f"{line.level} (areas)" if line.is_area else line.level
 
 
 def _classes() -> list[str]:
@@ -144,22 +148,42 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
+def _errors_by_budget(report: PlanReport) -> tuple[list[float], dict[str, list[float]]]:
+    """Budgets, and the median standard errors that they bring where there is noise."""
+    outlook, areas, found = report.outlook, report.area_outlook, []
+    for part in _BUDGET_RANGE.tolist():
+        at = {} if outlook is None else outlook.with_budgets(outlook.budgets * part).std_errors()
+        found.append(at | ({} if areas is None else areas.std_errors(part)))
+    whole = outlook.total if outlook is not None else areas.total if areas is not None else 0.0
+    noisy = [name for name in _drawn(report) if found[0][name] > 0]
+    return [part * whole for part in _BUDGET_RANGE.tolist()], {
+        name: [at[name] for at in found] for name in noisy
+    }
+
+
+def _drawn(report: PlanReport) -> list[str]:
+    """Levels and areas, with the first published table of each."""
+    outlook, areas = report.outlook, report.area_outlook
+    first: dict[str, str] = {}
+    for level, query in () if outlook is None else outlook.published:
+        assert outlook is not None
+        first.setdefault(level, outlook.label(level, query))
+    return [*first.values(), *(() if areas is None else areas.std_errors(1.0))]
+
+
 def write_pictures(folder: Path, report: PlanReport) -> list[Path]:
     """Shares by level, for every strategy, and errors against the budget, as SVG files."""
-    outlook, pictures = report.outlook, {}
+    pictures = {}
     shares = {q.level: 0.0 for q in report.plan.queries if q.noise is not None}
     for query in report.plan.queries:
-        if query.noise is not None:
+        if query.noise is not None and query.share_class is None:
             shares[query.level] += float(query.share)
+    shares |= {level: float(share) for level, share in report.prepared.interests.shares.items()}
     pictures["shares.svg"] = shares_picture(report.plan.release, shares)
     for line in report.comparison[1:]:
         pictures[f"shares-{line.name}.svg"] = shares_picture(line.name, line.shares)
-    if outlook is not None:
-        totals = [float(part * outlook.total) for part in _BUDGET_RANGE]
-        found = [outlook.with_budgets(outlook.budgets * p).std_errors() for p in _BUDGET_RANGE]
-        first = {level: outlook.label(level, q) for level, q in reversed(outlook.published)}
-        noisy = [label for label in reversed(first.values()) if found[0][label] > 0]
-        errors = {level: [at[level] for at in found] for level in noisy}
+    if report.errors:
+        totals, errors = _errors_by_budget(report)
         pictures["error-by-budget.svg"] = error_picture(_unit(report), totals, errors)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,8 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
         terminal.result(f"Level {level!r} spends a share on totals that are published exactly.")
     for name in histogram.passes:
         terminal.result(f"Fixed first in each family: {name}.{_weak_pass(plan, name)}")
+    if plan.skips_unused:
+        terminal.result("Measured are the rows that topdown reads; the whole budget is charged.")
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")
     for rule in histogram.edit_rules:

@@ -34,6 +34,8 @@ METHODS: dict[str, Estimator] = {
 
 def methods_for(plan: Plan) -> dict[str, Estimator]:
     """The methods that can work on what a plan measures."""
+    if plan.skips_unused:
+        return {"topdown": METHODS["topdown"]}
     if plan.histogram is not None:
         return {name: METHODS[name] for name in ("gls_topdown", "topdown")}
     if plan.kind == FLOWS:

@@ -43,16 +43,9 @@ def estimate_areas(
     estimates: Estimates, category: Category, spine: Spine | None, errors: AreaErrors | None
 ) -> AreaEstimates:
     """The entities of a category, from the published leaves."""
-    counts = _sum_leaves(category, estimates.counts[-1])
+    counts = category.sums(estimates.counts[-1])
     if estimates.centre is None or errors is None:
         return AreaEstimates(category, counts)
     carried = category if spine is None else category.carried(spine.leaf_order)
     std_error = np.broadcast_to(errors.of(carried)[:, np.newaxis], counts.shape)
-    return AreaEstimates(category, counts, _sum_leaves(category, estimates.centre[-1]), std_error)
-
-
-def _sum_leaves(category: Category, leaves: NDArray) -> NDArray:
-    inside = category.member >= 0
-    sums = np.zeros((category.size, leaves.shape[1]), dtype=leaves.dtype)
-    np.add.at(sums, category.member[inside], leaves[inside])
-    return sums
+    return AreaEstimates(category, counts, category.sums(estimates.centre[-1]), std_error)

@@ -6,7 +6,7 @@ sparse.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, StructureError
 from trellis.execution.threads import available_workers
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.measured_rows import EveryRow
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import Query, parse_query
 from trellis.model.sparse_counts import SparseCounts
 from trellis.privacy.bits import RandomBits
 from trellis.privacy.ledger import Claim
-from trellis.storage.histograms import MeasurementWriter, areas_per_group, part_bounds
+from trellis.storage.histograms import MeasurementWriter, group_bounds
 
 
 def measure_histograms(
@@ -34,36 +35,66 @@ def measure_histograms(
     bits: RandomBits,
     workers: int | None = None,
 ) -> None:
-    """Write noisy answers to all planned queries into `folder`, a run of areas at a time.
+    """Write noisy answers to all planned queries into `folder`, a run of areas at a time."""
+    levels = charged_levels(plan, hierarchy, counts, claim)
+    measure_queries(folder, plan, hierarchy, levels, plan.queries, bits, workers)
 
-    The claim proves that the ledger was charged for exactly this noise. `bits` is shared by
-    threads, as `OsRandom` allows; with another source give one worker.
-    """
+
+def charged_levels(
+    plan: Plan, hierarchy: Hierarchy, counts: TrueHistograms, claim: Claim
+) -> list[SparseCounts]:
+    """The true histograms by level; the claim proves that the noise of the plan was charged."""
     if claim.guarantee != plan.privacy:
         raise LedgerError("The ledger was charged for another plan. Start in a new run folder.")
     if counts.leaves.n_cells != plan.schema.n_cells:
         raise StructureError("The counts belong to another schema.")
-    levels = dict(zip(hierarchy.level_names, counts.by_level(hierarchy), strict=True))
+    return counts.by_level(hierarchy)
 
-    def write_part(planned: PlannedQuery, writer: MeasurementWriter, part: int) -> None:
-        cells = levels[planned.level]
-        first, last = part_bounds(cells.n_areas, writer.query.n_cells)[part]
-        with writer.part(part) as file:
-            for begin, end in _groups(first, last, writer.query.n_cells):
-                file.write(begin, noisy_answer(planned, writer.query, cells, begin, end, bits))
 
+def measure_queries(
+    folder: Path,
+    plan: Plan,
+    hierarchy: Hierarchy,
+    levels: Sequence[SparseCounts],
+    queries: Sequence[PlannedQuery],
+    bits: RandomBits,
+    workers: int | None = None,
+) -> None:
+    """Noisy answers to some planned queries: the rows that the plan, and the folder, ask for.
+
+    `bits` is shared by threads, as `OsRandom` allows; with another source give one worker.
+    """
     with ThreadPoolExecutor(workers or available_workers()) as pool:
         futures = []
-        for planned in plan.queries:
+        for planned in queries:
             writer = MeasurementWriter(folder, plan, hierarchy, planned)
-            n_parts = len(part_bounds(hierarchy.size(planned.level), writer.query.n_cells))
-            futures += [pool.submit(write_part, planned, writer, part) for part in range(n_parts)]
+            cells = levels[hierarchy.index(planned.level)]
+            futures += [
+                pool.submit(_write_part, writer, part, planned, cells, bits)
+                for part in range(len(writer.parts))
+            ]
         try:
             for future in futures:
                 future.result()
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def _write_part(
+    writer: MeasurementWriter, part: int, planned: PlannedQuery, cells: SparseCounts,
+    bits: RandomBits,
+) -> None:  # fmt: skip
+    query, rows = writer.query, writer.rows
+    with writer.part(part) as file:
+        for begin, end in group_bounds(*writer.parts[part], query.n_cells):
+            if isinstance(rows, EveryRow):
+                first, last = begin // query.n_cells, end // query.n_cells
+                file.write(first, noisy_answer(planned, query, cells, first, last, bits))
+            else:
+                area, cell = rows.located(begin, end)
+                values = noisy_rows(planned, query, cells, area, cell, bits)
+                file.write_rows(area, cell, values)
 
 
 def noisy_answer(
@@ -81,6 +112,20 @@ def noisy_answer(
     return answer
 
 
+def noisy_rows(
+    planned: PlannedQuery,
+    query: Query,
+    cells: SparseCounts,
+    area: NDArray[np.int64],
+    cell: NDArray[np.int64],
+    bits: RandomBits,
+) -> NDArray[np.int64]:
+    """Single rows of the query, each an area and a cell."""
+    assert planned.noise is not None  # exact answers are complete
+    answer = cells.marginal_rows(query.cell_of, query.n_cells, area, cell)
+    return answer + planned.noise.sample(answer.size, bits)
+
+
 def exact_histogram_answers(
     plan: Plan, hierarchy: Hierarchy, counts: TrueHistograms
 ) -> list[NDArray[np.int64]]:
@@ -91,9 +136,3 @@ def exact_histogram_answers(
         levels[planned.level].marginal(query.cell_of, query.n_cells)
         for planned, query in zip(plan.queries, queries, strict=True)
     ]
-
-
-def _groups(first: int, last: int, n_cells: int) -> Iterator[tuple[int, int]]:
-    step = areas_per_group(n_cells)
-    for begin in range(first, last, step):
-        yield begin, min(begin + step, last)

@@ -74,6 +74,13 @@ class Category:
     def n_leaves(self) -> int:
         return self.member.size
 
+    def sums(self, leaves: NDArray[Any]) -> NDArray[Any]:
+        """The sums over the entities, from an array of leaves by cell."""
+        inside = self.member >= 0
+        sums = np.zeros((self.size, leaves.shape[1]), dtype=leaves.dtype)
+        np.add.at(sums, self.member[inside], leaves[inside])
+        return sums
+
     def carried(self, leaf_order: NDArray[np.int64]) -> Category:
         """The same entities for leaves in another order."""
         return Category(self.name, self.codes, self.member[leaf_order])

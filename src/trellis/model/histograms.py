@@ -9,6 +9,9 @@ from trellis.errors import StructureError
 MOST_PASS_CELLS = 64
 """Cells of a marginal that a pass may fix: its precision is a dense matrix."""
 
+COMPLETE, USED = "complete", "used"
+"""What is measured: every row of every planned query, or the rows that `topdown` reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramPlan:
@@ -25,7 +28,10 @@ class HistogramPlan:
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
+    measurements: str = COMPLETE
 
     def __post_init__(self) -> None:
         if len(set(self.tables)) != len(self.tables):
             raise StructureError("A table is to be published twice.")
+        if self.measurements not in (COMPLETE, USED):
+            raise StructureError(f"Measurements cannot be {self.measurements!r}.")

@@ -9,7 +9,7 @@ from trellis.errors import StructureError
 from trellis.model.areas import AreaPlan, Effect
 from trellis.model.flow_estimators import FLOW_ESTIMATORS, FLOW_QUERIES
 from trellis.model.flows import FLOWS, FlowShape
-from trellis.model.histograms import HistogramPlan
+from trellis.model.histograms import USED, HistogramPlan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
@@ -119,6 +119,8 @@ class Plan:
             raise StructureError(f"There is no mechanism {self.method!r} for group sizes.")
         if self.kind == FLOWS:
             self._check_flows()
+        if self.skips_unused and self.method != "topdown":
+            raise StructureError("Rows that nobody uses can be left out for method topdown alone.")
         if self.weights is not None and len(self.weights) != len(self.levels):
             raise StructureError("There must be one weight for each level.")
 
@@ -172,6 +174,11 @@ class Plan:
             if (planned.level, planned.query) == (level, query):
                 return planned
         return None
+
+    @property
+    def skips_unused(self) -> bool:
+        """Whether only those rows of a histogram are measured that its estimator reads."""
+        return self.histogram is not None and self.histogram.measurements == USED
 
     @property
     def cell_query(self) -> str:

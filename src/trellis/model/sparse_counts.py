@@ -70,3 +70,23 @@ class SparseCounts:
         out = np.zeros((last - first, n_groups), dtype=np.int64)
         np.add.at(out, (area, cell_of[self.cell[inside]]), self.count[inside])
         return out
+
+    def marginal_rows(
+        self,
+        cell_of: NDArray[np.int32],
+        n_groups: int,
+        area: NDArray[np.int64],
+        group: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Single entries of `marginal`, whose areas and groups ascend."""
+        out = np.zeros(area.size, dtype=np.int64)
+        if not area.size:
+            return out
+        first, last = int(area[0]), int(area[-1]) + 1
+        inside = slice(self.start[first], self.start[last])
+        of = np.repeat(np.arange(first, last), np.diff(self.start[first : last + 1]))
+        wanted, held = area * n_groups + group, of * n_groups + cell_of[self.cell[inside]]
+        at = np.minimum(np.searchsorted(wanted, held), wanted.size - 1)
+        found = wanted[at] == held
+        np.add.at(out, at[found], self.count[inside][found])
+        return out

@@ -15,6 +15,11 @@ from trellis.privacy.neighbours import Neighbours
 USUAL_DELTA = "1e-10"
 """Where the guarantee is stated when the budget names no delta."""
 
+MEASURED_IN_PART = (
+    "Numbers that no estimate uses were not measured. Which these are was decided by noisy results "
+    "of the levels above alone, so what was published is as private as all numbers together."
+)
+
 
 def guarantee_in_words(plan: Plan) -> list[str]:
     """What is protected, how well, what is not, and what must be true for it to hold."""
@@ -24,7 +29,8 @@ def guarantee_in_words(plan: Plan) -> list[str]:
     )
     known = unprotected_in_words(plan)
     assumption = f"{_assumption(plan)} {several}"
-    return [protected_in_words(plan), *_strength(plan), *known, assumption]
+    left_out = [MEASURED_IN_PART] if plan.skips_unused else []
+    return [protected_in_words(plan), *_strength(plan), *known, *left_out, assumption]
 
 
 def protected_in_words(plan: Plan) -> str:

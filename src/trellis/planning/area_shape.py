@@ -35,6 +35,9 @@ from trellis.model.hierarchy import Hierarchy
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_ROUNDING = 1e-12
+"""What may be left of a sum when all of its terms are taken away again."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
@@ -121,10 +124,11 @@ class AreaShape:
             held = pairs.times * known[pairs.node]
             up = _add(pairs.above, pairs.times * b[pairs.node] * beta, n_above.size)
             gap = beta - up[pairs.above]
+            gap[np.abs(gap) < _ROUNDING] = 0.0
             spread = _add(pairs.above, pairs.times * spread + held * gap**2, n_above.size)
             whole = np.bincount(nodes.parent, nodes.times * known)[n_above]
-            rest = np.maximum(whole - np.bincount(pairs.above, held, n_above.size), 0.0)
-            spread += up**2 * rest
+            rest = whole - np.bincount(pairs.above, held, n_above.size)
+            spread += up**2 * np.where(rest > _ROUNDING * whole, rest, 0.0)
             beta = up
             shares.insert(1, b)
             betas.insert(0, beta)
@@ -146,8 +150,8 @@ class AreaShape:
                 if (np.isinf(total) & (np.bincount(below.parent, below.times) > 1)).any():
                     raise StructureError("An unmeasured area has siblings: it is not determined.")
                 here = 1 / (q + 1 / total)
-                with np.errstate(invalid="ignore"):
-                    slope = np.where(np.isinf(total), 0.0, 1 / (1 + q * total) ** 2)
+                with np.errstate(invalid="ignore"):  # 0 times infinity
+                    slope = np.where(np.isinf(total), 0.0, (1 / (1 + q * total)) ** 2)
                 is_exact = level in exact
                 v.insert(0, np.zeros_like(here) if is_exact else here)
                 sums.insert(0, total)

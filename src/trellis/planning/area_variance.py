@@ -8,7 +8,7 @@ linear function of the budgets of the slots: its row of `mixing`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,9 @@ from trellis.planning.expected_variance import STEP, noise_variance
 
 if TYPE_CHECKING:
     from trellis.planning.targets import Target
+
+ONE_SLOT = ("budget",)
+"""The slot of a tree whose shares are fixed: the whole budget."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +51,21 @@ class MeasuredTree:
         classes = tuple(np.full(size, level) for level, size in enumerate(hierarchy.sizes))
         order = np.arange(hierarchy.sizes[-1])
         return cls(hierarchy, order, classes, mixing, tuple(measured))
+
+    @classmethod
+    def in_shares(cls, hierarchy: Hierarchy, shares: Mapping[str, float]) -> MeasuredTree:
+        """One budget, split over these levels of the published tree."""
+        return cls.conventional(hierarchy, list(shares)).split(shares)
+
+    def split(self, shares: Mapping[str, float]) -> MeasuredTree:
+        """One slot, the whole budget, of which each slot gets its share."""
+        column = self.mixing @ [[float(shares.get(name, 0))] for name in self.slots]
+        return replace(self, mixing=column, slots=ONE_SLOT)
+
+    def only(self, slots: Sequence[str]) -> MeasuredTree:
+        """Without the slots that get nothing."""
+        columns = [self.slots.index(name) for name in slots]
+        return replace(self, mixing=self.mixing[:, columns], slots=tuple(slots))
 
 
 @dataclass(frozen=True, slots=True)

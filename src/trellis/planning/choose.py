@@ -365,7 +365,7 @@ def _least_for(scene: Scene, wish: Wish, shares: Mapping[SlotKey, Fraction]) -> 
         return max(total, float(LEAST))
     name = "epsilon" if forecast.kind == DiscreteLaplace.name else "rho"
     best = how_far_met(forecast, wish.targets, parts * float(wish.most))
-    missed = next(met for met in best if not met.is_met)
+    missed = max(best, key=lambda met: met.reached / float(met.target.within))
     raise SpecError(
         f"accuracy: {missed.target.label} cannot be reached. It takes {name} = {total:.4g}; the "
         f"most that may be spent, {name} = {wish.most}, reaches {missed.reached:.3g}."

@@ -10,7 +10,7 @@ import numpy as np
 
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histograms import MOST_PASS_CELLS, HistogramPlan
+from trellis.model.histograms import COMPLETE, MOST_PASS_CELLS, HistogramPlan
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, parse_query
 from trellis.model.rules import edit_rule_cells, impossible_cells
@@ -39,6 +39,7 @@ class HistogramRequest:
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
+    measurements: str = COMPLETE
 
 
 def plan_histograms(
@@ -92,6 +93,7 @@ def plan_histograms(
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
             passes=_passes(schema, request.passes),
+            measurements=request.measurements,
         ),
     )
 
@@ -187,6 +189,12 @@ def _check_identifiable(
         raise SpecError(
             f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
             "has no share. Give it one, or use gls_topdown."
+        )
+    on_root = [parse_query(schema, query).n_cells for level, query in shares if level == levels[0]]
+    if method == "topdown" and schema.n_cells not in on_root:
+        raise SpecError(
+            f"strategy: estimate.method topdown needs a query on the first level, {levels[0]!r}, "
+            "that tells all cells apart. Give the query detailed a share there, or use gls_topdown."
         )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
-from trellis.model.queries import DETAILED, TOTAL, Query, parse_query
+from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget.clipped import clipped_bias
 from trellis.planning.choose import Scene, SlotKey, level_aims
@@ -36,7 +36,8 @@ HAS_OUTLOOK = ("gls_topdown", "gls")
 class ErrorLine:
     """Standard errors of one query on one level; relative errors and biases are for the median.
 
-    The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count.
+    The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count. A
+    category of areas of interest stands in place of a level too.
     """
 
     level: str
@@ -45,6 +46,7 @@ class ErrorLine:
     least: float
     median: float
     most: float
+    is_area: bool = False
 
     @property
     def relative_errors(self) -> dict[int, float]:
@@ -119,15 +121,12 @@ class Outlook:
         schema, levels = self.scene.schema, self.scene.hierarchy.level_names
         parsed = [(levels.index(level), parse_query(schema, query)) for level, query in asked]
         found = model.variances(self.budgets, parsed)
-        return [self._line(model, *at, v) for at, v in zip(parsed, found, strict=True)]
-
-    def _line(self, model: VarianceModel, level: int, query: Query, variances: Floats) -> ErrorLine:
-        areas, errors = model.shape.published[level], np.sqrt(variances)
-        shown = errors[areas > 0]
-        middle = median(errors, np.outer(areas, model.kinds(query).sizes))
-        name = self.scene.hierarchy.level_names[level]
-        least, most = float(shown.min()), float(shown.max())
-        return ErrorLine(name, query.name, int(areas.sum()), least, middle, most)
+        return [
+            error_line(
+                levels[level], query.name, v, model.shape.published[level], model.kinds(query).sizes
+            )
+            for (level, query), v in zip(parsed, found, strict=True)
+        ]
 
     @property
     def published(self) -> tuple[SlotKey, ...]:
@@ -190,6 +189,26 @@ class Outlook:
         within = self.budgets / np.bincount(position, self.budgets)[position]
         shares = np.array(level_shares, dtype=np.float64)
         return (shares / shares.sum())[position] * within
+
+
+def error_line(
+    level: str,
+    query: str,
+    variances: Floats,
+    areas: NDArray[np.int64],
+    sizes: NDArray[np.int64] | None = None,
+    *,
+    is_area: bool = False,
+) -> ErrorLine:
+    """From the variance of every entry, and how many published areas it stands for.
+
+    With `sizes`, entries have a column for each kind of cell, which stands for so many cells.
+    """
+    errors = np.sqrt(variances[areas > 0])
+    shown = areas[areas > 0]
+    middle = median(errors, shown if sizes is None else np.outer(shown, sizes))
+    least, most = float(errors.min()), float(errors.max())
+    return ErrorLine(level, query, int(areas.sum()), least, middle, most, is_area)
 
 
 Strategy = Callable[[Outlook, Sequence[float] | None], Floats]

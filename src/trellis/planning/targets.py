@@ -38,6 +38,10 @@ _MET = 1e-9
 _ROUNDS = 40
 _OPTIMAL = 0.01
 """Budgets this close to the conditions of an optimum count as one: shares were rounded."""
+_NEAR = 1e-3
+"""Logarithms of variances this close to the worst bind as it does: shares were rounded."""
+_MOST_BINDING = 50
+"""So many entries of a target, the worst, are looked at."""
 _LEAST_RATIO = 1e-300
 _LEAST_PART = 1e-7
 """No budget falls below this part of where the search began; shares are rounded more coarsely."""
@@ -278,16 +282,26 @@ class _Problem:
         of the sum is a non-negative combination of the gradients of the targets that bind.
         Elsewhere all budgets are scaled together, and the worst target alone decides.
         """
-        worst = self.worst(log_budgets)
-        highest = max(r for r, _ in worst)
-        binding = [k for k, (r, _) in enumerate(worst) if r > highest - 1e-3]
-        falls = -self.log_slopes(log_budgets, [(k, worst[k][1]) for k in binding])
+        binding = self.binding(log_budgets)
+        falls = -self.log_slopes(log_budgets, binding)
         budgets = np.exp(log_budgets)
         weights, gap = nnls(falls.T, budgets)
         costs = np.zeros(len(self.targets))
         if budgets.size == 1 or gap > _OPTIMAL * np.linalg.norm(budgets):
-            first = max(binding, key=lambda k: worst[k][0])
-            costs[first] = budgets.sum() / falls[binding.index(first)].sum()
+            first = int(np.argmax(self.log_ratios(log_budgets, binding)))
+            costs[binding[first][0]] = budgets.sum() / falls[first].sum()
             return costs
-        costs[binding] = np.where(weights > 1e-6 * budgets.sum(), weights, 0.0)
-        return costs
+        np.add.at(costs, [k for k, _ in binding], weights)
+        return np.where(costs > 1e-6 * budgets.sum(), costs, 0.0)
+
+    def binding(self, log_budgets: Floats) -> list[tuple[int, int]]:
+        """Targets and entries as far from their limits as the worst; of alike entries, one."""
+        ratios = [np.log(np.maximum(r, _LEAST_RATIO)) for r in self.ratios(log_budgets)]
+        highest = max(r.max() for r in ratios)
+        found = []
+        for k, of_target in enumerate(ratios):
+            near = np.flatnonzero(of_target > highest - _NEAR)
+            different, first = np.unique(of_target[near], return_index=True)
+            worst = first[np.argsort(-different)][:_MOST_BINDING]
+            found += [(k, int(entry)) for entry in near[worst]]
+        return found

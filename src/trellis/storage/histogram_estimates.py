@@ -25,9 +25,7 @@ from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> None:
     for name, counts in zip(estimates.hierarchy.level_names, estimates.counts, strict=True):
-        area = np.repeat(np.arange(counts.n_areas, dtype=np.int32), np.diff(counts.start))
-        columns = {"area": area, "cell": counts.cell, "count": counts.count}
-        write_table(folder / f"level={name}.parquet", pa.table(columns))
+        write_counts(folder / f"level={name}.parquet", counts)
     for table, margin in estimates.margins.items():
         width = margin.centre.shape[1]
         columns = {"centre": margin.centre.ravel(), "class": np.repeat(margin.class_of, width)}
@@ -39,7 +37,7 @@ def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> No
 def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
     with refusing_damage(folder):
         counts = tuple(
-            _read_counts(folder / f"level={name}.parquet", size, plan.schema.n_cells)
+            read_counts(folder / f"level={name}.parquet", size, plan.schema.n_cells)
             for name, size in zip(hierarchy.level_names, hierarchy.sizes, strict=True)
         )
         assert plan.histogram is not None
@@ -62,7 +60,14 @@ def _read_margin(folder: Path, level: str, query: str, plan: Plan) -> Margin:
     )
 
 
-def _read_counts(path: Path, n_areas: int, n_cells: int) -> SparseCounts:
+def write_counts(path: Path, counts: SparseCounts) -> None:
+    """The occupied cells of one level."""
+    area = np.repeat(np.arange(counts.n_areas, dtype=np.int32), np.diff(counts.start))
+    columns = {"area": area, "cell": counts.cell, "count": counts.count}
+    write_table(path, pa.table(columns))
+
+
+def read_counts(path: Path, n_areas: int, n_cells: int) -> SparseCounts:
     table = read_table(path)
     start = np.searchsorted(table["area"].to_numpy(), np.arange(n_areas + 1)).astype(np.int64)
     return SparseCounts(n_cells, start, table["cell"].to_numpy(), table["count"].to_numpy())

@@ -97,6 +97,7 @@ def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None
         structural_zeros=tuple(content["structural_zeros"]),
         edit_rules=tuple(content["edit_rules"]),
         passes=tuple(content["passes"]),
+        measurements=content["measurements"],
     )
 
 

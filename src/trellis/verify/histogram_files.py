@@ -77,8 +77,8 @@ class Kept:
         return total.reshape(n_areas, query.width)
 
 
-def kept(run: RunFiles, level: Level) -> Kept:
-    name = f"estimates/level={level.name}.parquet"
+def kept(run: RunFiles, level: Level, folder: str = "estimates") -> Kept:
+    name = f"{folder}/level={level.name}.parquet"
     table = run.table(name)
     area, cell, count = (table[column].to_numpy() for column in ("area", "cell", "count"))
     in_range = not area.size or (

@@ -12,68 +12,13 @@ import pyarrow as pa
 from trellis.model.rules import edit_rule_cells, rule_cells
 from trellis.model.schema import Recode, Schema
 from trellis.verify.histogram_files import (
-    Marginal,
     kept,
     marginal,
     names_in_order,
     row_groups,
     tables,
 )
-from trellis.verify.promises import noise_variance
 from trellis.verify.run_files import Level, RunFiles, Unreadable
-
-
-def measured_histograms(run: RunFiles) -> Iterator[str]:
-    """There is one measurement of each cell of each planned query, with the planned noise."""
-    levels = {level.name: level for level in run.levels}
-    folders = set()
-    for q in run.plan["queries"]:
-        exact = ",exact" if q["noise"] is None else ""
-        place = f"measurements/level={q['level']}/query={q['query'].replace(' * ', ',')}{exact}"
-        folders.add(place)
-        query = marginal(run.plan, q["query"])
-        variance = 0.0 if q["noise"] is None else noise_variance(q["noise"])
-        yield from _measured(run, place, levels[q["level"]], query, variance)
-    there = {
-        f"measurements/{p.parent.relative_to(run.path / 'measurements').as_posix()}"
-        for p in (run.path / "measurements").rglob("*.parquet")
-    }
-    for place in sorted(there ^ folders):
-        yield f"{place} is not both planned and there"
-
-
-def _measured(
-    run: RunFiles, place: str, level: Level, query: Marginal, variance: float
-) -> Iterator[str]:
-    """Parts in order: areas of the level, cells fastest."""
-    parts = sorted((run.path / place).glob("*.parquet"), key=lambda p: int(p.stem.split("-")[1]))
-    columns = ["geocode", *query.names, "value", "variance"]
-    codes = {code: i for i, code in enumerate(level.codes)}
-    area, cells = 0, query.positions()
-    for part in parts:
-        name = f"{place}/{part.name}"
-        for table in row_groups(run, name):
-            n_areas, rest = divmod(table.num_rows, query.width)
-            if table.column_names != columns or rest:
-                yield f"{name} has other columns or rows than promised"
-                return
-            expected = np.repeat(np.arange(area, area + n_areas), query.width)
-            geocode = table["geocode"].combine_chunks()
-            used = np.array([codes.get(c, -1) for c in geocode.dictionary.to_pylist()])
-            if not np.array_equal(used[geocode.indices.to_numpy()], expected):
-                yield f"{name} does not list the areas of its level in order"
-                return
-            for factor, labels, position in zip(query.names, query.labels, cells, strict=True):
-                if not names_in_order(table[factor], labels, np.tile(position, n_areas)):
-                    yield f"{name} does not name the cells in order"
-                    return
-            if table.schema.field("value").type != pa.int64() or table["value"].null_count:
-                yield f"{name} holds values that are not whole numbers"
-            if not np.allclose(table["variance"].to_numpy(), variance, rtol=1e-9, atol=0):
-                yield f"{name} states another variance than its noise has"
-            area += n_areas
-    if area != len(level):
-        yield f"{place} does not have all areas of its level"
 
 
 def histogram_columns(run: RunFiles) -> Iterator[str]:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.verify import areas, flows, group_sizes, histograms, promises, spine, tables
+from trellis.verify import (
+    areas,
+    flows,
+    group_sizes,
+    histogram_measurements,
+    histograms,
+    promises,
+    spine,
+    tables,
+)
 from trellis.verify.run_files import RunFiles, Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
@@ -34,7 +43,7 @@ _BY_KIND: dict[str, tuple[Check, ...]] = {
     "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
     "histogram": (
         tables.hierarchy,
-        histograms.measured_histograms,
+        histogram_measurements.measured_histograms,
         histograms.histogram_columns,
         histograms.histogram_counts,
         histograms.histogram_margins,

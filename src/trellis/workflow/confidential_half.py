@@ -54,6 +54,7 @@ from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.config import Spec
 from trellis.workflow.config.flows import has_exact_number
 from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.histogram_descent import measure_used_histograms
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
@@ -246,8 +247,11 @@ def _write_noisy(
 ) -> None:
     """Measure as the kind of release asks for."""
     if isinstance(counts, TrueHistograms):
-        tree = prepared.hierarchy
-        return measure_histograms(partial, prepared.plan, tree, counts, claim, OsRandom())
+        given = partial, prepared.plan, prepared.hierarchy, counts
+        if prepared.plan.skips_unused:
+            bounds = prepared.constraints
+            return measure_used_histograms(*given, bounds, claim, OsRandom(), tie_seed)
+        return measure_histograms(*given, claim, OsRandom())
     if isinstance(counts, TrueFlows):
         tree = prepared.flow_tree
         measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)

@@ -9,6 +9,7 @@ from trellis.errors import SpecError, StructureError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model.constraints import Constraints, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histograms import COMPLETE
 from trellis.model.plan import Plan
 from trellis.model.rules import impossible_cells
 from trellis.model.schema import Schema
@@ -34,6 +35,7 @@ def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy)
         structural_zeros=spec.structural_zeros or (),
         edit_rules=spec.edit_rules or (),
         passes=spec.estimate.passes or (),
+        measurements=spec.output.measurements or COMPLETE,
     )
     try:
         return plan_histograms(request, hierarchy, hierarchy_digest(hierarchy), _memory())

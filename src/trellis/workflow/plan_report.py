@@ -9,13 +9,15 @@ from typing import Any
 
 from trellis.errors import SpecError
 from trellis.model.plan import Plan
-from trellis.planning.choose import level_weights, met_targets
-from trellis.planning.outlook import Outlook, StrategyLine
+from trellis.planning.area_outlook import AreaOutlook
+from trellis.planning.choose import level_weights
+from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
-from trellis.workflow.choose_budget import prior_counts, targets_of
+from trellis.workflow.choose_budget import prior_counts
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
+from trellis.workflow.met_targets import targets_met
 from trellis.workflow.prepare import Prepared, foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.simulate import Simulation, simulate
@@ -28,10 +30,25 @@ class PlanReport:
     prepared: Prepared
     plan: Plan
     outlook: Outlook | None
+    area_outlook: AreaOutlook | None
     targets: tuple[Met, ...]
     comparison: tuple[StrategyLine, ...]
     simulation: Simulation | None
     delta: Fraction | None
+
+    @property
+    def errors(self) -> list[ErrorLine]:
+        """Expected errors of levels and areas of interest, as far as they are known."""
+        return [line for known in self._outlooks for line in known.errors()]
+
+    @property
+    def root_mean_squares(self) -> dict[str, float]:
+        """Expected root mean square errors by level or category of areas."""
+        return {k: v for known in self._outlooks for k, v in known.root_mean_squares().items()}
+
+    @property
+    def _outlooks(self) -> list[Outlook | AreaOutlook]:
+        return [known for known in (self.outlook, self.area_outlook) if known is not None]
 
     @property
     def epsilon(self) -> float | None:
@@ -43,6 +60,7 @@ def plan_report(
     spec: Spec,
     *,
     hierarchy: Any = None,
+    areas: Any = None,
     compare: Sequence[str] = (),
     releases: int | None = None,
     prior: PriorSpec | None = None,
@@ -50,20 +68,21 @@ def plan_report(
 ) -> PlanReport:
     """Plan a spec and look ahead; no confidential record is touched.
 
-    `releases` of them are simulated on `prior`, or on the prior of the spec.
+    `hierarchy` may be a frame, and `areas` a mapping of frames by category. So many `releases` are
+    simulated on `prior`, or on the prior of the spec.
     """
-    prepared = prepare(spec, hierarchy)
+    prepared = prepare(spec, hierarchy, interests=areas)
     plan = foreseen(prepared)
     outlook = Outlook.of(plan, prepared.hierarchy)
-    met: Sequence[Met] = ()
-    if outlook is not None and spec.accuracy:
-        targets = targets_of(spec, outlook.scene)
-        met = met_targets(outlook.scene, targets, outlook.budgets.tolist())
+    interests = prepared.interests
+    known = AreaOutlook.of(plan, prepared.hierarchy, interests.spine, interests.categories)
+    met = targets_met(prepared, outlook)
     budget = spec.privacy.budget
     return PlanReport(
         prepared,
         plan,
         outlook,
+        known,
         tuple(met),
         _comparison(spec, outlook, compare),
         _simulation(spec, prepared, releases, prior, met, progress or Silent()),
@@ -79,11 +98,11 @@ def _comparison(
     if outlook is None:
         raise SpecError(
             "--compare needs standard errors that are known beforehand: it is for kind: counts "
-            "with estimate.method gls_topdown or gls."
+            "with estimate.method gls_topdown or gls, without a spine."
         )
     shares, weights = spec.privacy.shares, None
     if isinstance(shares, OptimalSharesSpec):
-        weights = level_weights(shares.optimal.weights, outlook.scene.measured_levels)
+        weights = level_weights(shares.optimal.weights, outlook.scene.measured_levels, spec.areas)
     return tuple(outlook.compare(names, weights))
 
 
@@ -115,10 +134,10 @@ def _simulation(
 def report_to_json(report: PlanReport) -> dict[str, Any]:
     """The plan as in `plan.json`, and beside it what else is known."""
     content = plan_to_json(report.plan)
-    if report.outlook is not None:
+    if report.errors:
         content["expected_errors"] = [
             {
-                "level": line.level,
+                "area" if line.is_area else "level": line.level,
                 "query": line.query,
                 "areas": line.areas,
                 "standard_error": {
@@ -129,7 +148,7 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
                 "relative_error_by_size": line.relative_errors,
                 "clipping_bias_by_size": line.clipping_bias,
             }
-            for line in report.outlook.errors()
+            for line in report.errors
         ]
     if report.delta is not None:
         content["epsilon_at_delta"] = {"delta": str(report.delta), "epsilon": report.epsilon}
@@ -164,18 +183,20 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
 
 
 def _simulation_to_json(simulation: Simulation) -> dict[str, Any]:
+    lines = [
+        {
+            "area" if line.is_area else "level": line.level,
+            "root_mean_square_error": line.root_mean_square,
+            "linear_root_mean_square_error": line.linear_root_mean_square,
+            "bias_by_size": line.bias,
+            "false_positive_rate": line.false_positive_rate,
+            "coverage": line.coverage,
+        }
+        for line in simulation.levels
+    ]
     return {
         "releases": simulation.releases,
-        "levels": [
-            {
-                "level": line.level,
-                "root_mean_square_error": line.root_mean_square,
-                "linear_root_mean_square_error": line.linear_root_mean_square,
-                "bias_by_size": line.bias,
-                "false_positive_rate": line.false_positive_rate,
-                "coverage": line.coverage,
-            }
-            for line in simulation.levels
-        ],
+        "levels": [line for line in lines if "level" in line],
+        "areas": [line for line in lines if "area" in line],
         "within_target": list(simulation.within),
     }

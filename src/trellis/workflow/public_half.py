@@ -264,7 +264,12 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     if method not in (known := methods_for(folder.plan())):
-        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.")
+        why = (
+            " Of this run, only what topdown reads was measured (output.measurements: used)."
+            if folder.plan().skips_unused
+            else ""
+        )
+        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.{why}")
     target = RunFolder(out)
     with target.held():
         return _reestimate(folder, method, target, progress)

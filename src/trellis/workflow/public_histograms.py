@@ -38,7 +38,10 @@ def _estimate(
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if plan.method == "topdown":
-        found = estimate_topdown(evidence, tie_seed, constraints=constraints, passes=passes)
+        known = evidence.decisive_counts()
+        found = estimate_topdown(
+            evidence, tie_seed, constraints=constraints, passes=passes, known=known
+        )
     else:
         found = estimate_gls_topdown(
             evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes

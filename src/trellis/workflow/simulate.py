@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from trellis.confidential.counts import TrueCounts
 from trellis.errors import SpecError
 from trellis.estimate.methods import estimate
 from trellis.measure.counts import answers_on_spine, exact_answers
+from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
 from trellis.model.measurements import Measurements
 from trellis.planning.targets import Target
@@ -32,13 +34,15 @@ _MARKS = 10
 
 @dataclass(slots=True)
 class LevelOutcome:
-    """Errors of the published cells of one level, over all simulated releases.
+    """Errors of the published cells of a level or category of areas, over simulated releases.
 
-    `linear_squares` are those of the best linear unbiased estimates, before anything is clipped.
-    `by_size` has, for each class of size, how many cells it holds and the sum of their errors.
+    `level` is the name of either. `linear_squares` are those of the best linear unbiased estimates,
+    before anything is clipped. `by_size` has, for each class of size, how many cells it holds and
+    the sum of their errors.
     """
 
     level: str
+    is_area: bool = False
     cells: int = 0
     squares: float = 0.0
     linear_squares: float = 0.0
@@ -120,24 +124,66 @@ def simulate(
         exact = exact_answers(plan, hierarchy, counts)
     else:
         exact = answers_on_spine(plan, hierarchy, counts, spine)
-    truth = hierarchy.sum_up(leaves)
-    shown = [~passing for passing in hierarchy.passes_through]
-    outcomes = tuple(LevelOutcome(name) for name in plan.levels)
+    truths = _TrueParts.of(prepared, leaves)
+    outcomes = tuple(LevelOutcome(name, name not in plan.levels) for name in truths.counts)
     hits, factor = np.zeros(len(targets)), interval_factor(plan)
     bits = bits or OsRandom()
     for chunk in np.array_split(np.arange(releases), min(_MARKS, releases)):
         with progress.stage(f"simulate {chunk[0] + 1} to {chunk[-1] + 1} of {releases}"):
             for number in chunk.tolist():
                 made = _release(prepared, exact, bits, number)
-                for level, outcome in enumerate(outcomes):
-                    _compare(outcome, made, level, truth[level], shown[level], factor)
-                hits += [_share_within(t, made, truth, shown) for t in targets]
+                parts = truths.of_release(*made)
+                for outcome in outcomes:
+                    _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
+                hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
     return Simulation(releases, outcomes, tuple((hits / releases).tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Counts of a level or a category of areas, with what intervals are made of."""
+
+    counts: NDArray[Any]
+    centre: NDArray[np.float64] | None
+    std_error: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _TrueParts:
+    """The true counts by level, of published areas, and by category of areas of interest."""
+
+    counts: dict[str, NDArray[np.int64]]
+    shown: dict[str, NDArray[np.bool_]]
+
+    @classmethod
+    def of(cls, prepared: Prepared, leaves: NDArray[np.int64]) -> _TrueParts:
+        tree = prepared.hierarchy
+        shown = {
+            name: ~passing
+            for name, passing in zip(tree.level_names, tree.passes_through, strict=True)
+        }
+        counts = {
+            name: all_counts[shown[name]]
+            for name, all_counts in zip(tree.level_names, tree.sum_up(leaves), strict=True)
+        }
+        return cls(counts | {c.name: c.sums(leaves) for c in prepared.interests.categories}, shown)
+
+    def of_release(self, made: Estimates, areas: Sequence[AreaEstimates]) -> dict[str, _Part]:
+        """The same parts of a simulated release."""
+        parts = {a.category.name: _Part(a.counts, a.centre, a.std_error) for a in areas}
+        for level, (name, rows) in enumerate(self.shown.items()):
+            if made.centre is None or made.std_error is None:
+                parts[name] = _Part(made.counts[level][rows], None, None)
+            else:
+                parts[name] = _Part(
+                    made.counts[level][rows], made.centre[level][rows], made.std_error[level][rows]
+                )
+        return parts
 
 
 def _release(
     prepared: Prepared, exact: Sequence[NDArray[np.int64]], bits: RandomBits, seed: int
-) -> Estimates:
+) -> tuple[Estimates, list[AreaEstimates]]:
     noisy = [
         answer
         if query.noise is None
@@ -147,34 +193,19 @@ def _release(
     plan, hierarchy, spine = prepared.plan, prepared.hierarchy, prepared.interests.spine
     tree = hierarchy if spine is None else spine.hierarchy
     made = estimate(Measurements(plan, tree, tuple(noisy), spine), seed)
-    return published_estimates(plan, hierarchy, prepared.interests, made)[0]
+    return published_estimates(plan, hierarchy, prepared.interests, made)
 
 
-def _compare(
-    outcome: LevelOutcome,
-    made: Estimates,
-    level: int,
-    truth: NDArray[np.int64],
-    rows: NDArray[np.bool_],
-    factor: float,
-) -> None:
-    counts = made.counts[level][rows]
-    outcome.add(truth[rows], counts)
+def _compare(outcome: LevelOutcome, made: _Part, truth: NDArray[np.int64], factor: float) -> None:
+    outcome.add(truth, made.counts)
     if made.centre is None or made.std_error is None:
         outcome.has_intervals = False
         return
-    centre = made.centre[level][rows]
-    ends = interval(counts, centre, made.std_error[level][rows], factor)
-    outcome.add_intervals(truth[rows], centre, *ends)
+    ends = interval(made.counts, made.centre, made.std_error, factor)
+    outcome.add_intervals(truth, made.centre, *ends)
 
 
-def _share_within(
-    target: Target,
-    made: Estimates,
-    truth: Sequence[NDArray[np.int64]],
-    shown: Sequence[NDArray[np.bool_]],
-) -> float:
+def _share_within(target: Target, made: _Part, truth: NDArray[np.int64]) -> float:
     """The part of the areas (and cells) of a target that came out within it."""
-    rows = shown[target.level]
-    error = made.counts[target.level][rows] - truth[target.level][rows]
-    return float((np.abs(target.query.answer(error)) <= float(target.within) + 1e-9).mean())
+    error = target.query.answer(made.counts - truth)
+    return float((np.abs(error) <= float(target.within) + 1e-9).mean())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,16 +51,29 @@ class Descent:
         """Queries whose answers are bounded on a level, or fixed first."""
         return list(dict.fromkeys([*self.bounds[level].queries, *(self.passes if level else ())]))
 
-    def run(self, objective_of: Callable[[int], Objective]) -> tuple[list[SparseCounts], float]:
-        """Counts by level, and the greatest distance to the optimum among all families."""
-        counts, worst = self._root(objective_of(0))
-        levels = [counts]
-        hierarchy = self.evidence.hierarchy
-        for level in range(1, hierarchy.n_levels):
-            counts, reached = self._level(level, objective_of(level), levels[-1])
-            levels.append(counts)
-            worst = max(worst, reached)
-        return levels, worst
+    def run(
+        self, objective_of: Callable[[int], Objective], known: Sequence[SparseCounts] = ()
+    ) -> tuple[list[SparseCounts], float]:
+        """Counts by level, and the greatest distance to the optimum among all families.
+
+        Levels that are `known`, root first, are taken as they are.
+        """
+        fitted = list(self.levels(objective_of, known))
+        worst = max((reached for _, reached in fitted), default=0.0)
+        return [*known, *(counts for counts, _ in fitted)], worst
+
+    def levels(
+        self, objective_of: Callable[[int], Objective], known: Sequence[SparseCounts] = ()
+    ) -> Iterator[tuple[SparseCounts, float]]:
+        """Level by level below the known ones; a level is read when it is asked for."""
+        above = known[-1] if known else None
+        for level in range(len(known), self.evidence.hierarchy.n_levels):
+            objective = objective_of(level)
+            fitted = (
+                self._root(objective) if above is None else self._level(level, objective, above)
+            )
+            above = fitted[0]
+            yield fitted
 
     def _rounder(self, level: int) -> tuple[list[Query], Rounder]:
         measured = [self.queries[name] for name in self.evidence.measured[level]]
@@ -94,6 +107,8 @@ class Descent:
         last: int,
     ) -> tuple[FloatArray, float]:
         """Real children, cells x children, and their distance to the optimum."""
+        if not active.size:  # a root whose exact total is 0
+            return np.zeros((0, last - first)), 0.0
         stack = objective.prepared.tree.restrict(active)
         rows = stack_bounds(objective.prepared, bounds, stack, parent, active)
         quadratic, mu, x = objective.quadratic(stack, active, first, last)
@@ -143,7 +158,8 @@ class Descent:
         start = self.evidence.hierarchy.child_start[level - 1]
         first, last = int(start[family]), int(start[family + 1])
         inside = slice(parents.start[family], parents.start[family + 1])
-        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside]
+        # Copies, because the kernels would be compiled again for arrays that cannot be written.
+        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside].copy()
         if not active.size or last - first == 1:
             own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
             return _Rows.of(active, own), 0.0

@@ -10,7 +10,7 @@ Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,12 +82,40 @@ def estimate_topdown(
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     report: Report | None = None,
+    known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
     """Least squares family by family on the children's own measurements.
 
-    `passes` names marginals of few cells that each family fixes first, in this order.
+    `passes` names marginals of few cells that each family fixes first, in this order. Levels that
+    are `known`, root first, are taken as they are.
     """
     descent = _descent(evidence, (), tie_seed, constraints, passes, tolerance, workers, report)
+    counts, distance = descent.run(_own_measurements(descent), known)
+    return HistogramEstimates(tuple(counts), {}, distance)
+
+
+def topdown_levels(
+    evidence: HistogramEvidence,
+    tie_seed: int,
+    *,
+    constraints: Constraints | None = None,
+    passes: Sequence[str] = (),
+    tolerance: float = TOLERANCE,
+    workers: int | None = None,
+) -> Iterator[SparseCounts]:
+    """The counts of `estimate_topdown` one level at a time, root first.
+
+    A level is read when it is asked for, so that what was found above may decide what is measured.
+    Exact answers of all levels are read first.
+    """
+    descent = _descent(evidence, (), tie_seed, constraints, passes, tolerance, workers, None)
+    for counts, _ in descent.levels(_own_measurements(descent)):
+        yield counts
+
+
+def _own_measurements(descent: Descent) -> Callable[[int], OwnMeasurements]:
+    """What `topdown` fits the nodes of a level to."""
+    evidence = descent.evidence
 
     def own(level: int) -> OwnMeasurements:
         bounded = descent.bounded(level)
@@ -99,8 +127,7 @@ def estimate_topdown(
             )
         return OwnMeasurements(evidence, level, descent.queries, bounded)
 
-    counts, distance = descent.run(own)
-    return HistogramEstimates(tuple(counts), {}, distance)
+    return own
 
 
 def estimate_gls_topdown(

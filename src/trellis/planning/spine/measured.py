@@ -18,13 +18,10 @@ import numpy as np
 from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.spine import Spine, SpinePlan
-from trellis.planning.area_variance import MeasuredTree
+from trellis.planning.area_variance import ONE_SLOT, MeasuredTree
 from trellis.planning.spine.reduction import Reduction
 from trellis.planning.spine.steps import Bypass, Step, build, levels_after, redraw
 from trellis.privacy.mechanisms import DiscreteGaussian
-
-ONE_SLOT = ("budget",)
-"""The slot of a tree whose shares are fixed: the whole budget."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +78,7 @@ class SpineTrees:
             assert built.node_shares is not None
             column = [[float(share)] for share in built.node_shares.values]
             return _measured(built, np.array(column), ONE_SLOT)
-        tree = self.by_level
-        column = tree.mixing @ [[float(shares.get(name, 0))] for name in tree.slots]
-        return MeasuredTree(tree.tree, tree.leaf_order, tree.classes, column, ONE_SLOT)
+        return self.by_level.split({name: float(share) for name, share in shares.items()})
 
     def _build(self, steps: Sequence[Step], shares: Mapping[str, Fraction]) -> Reduction:
         keep_levels = len(self.exact)

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from trellis.errors import SpecError, StructureError
+from trellis.model.histograms import USED
 from trellis.model.schema import Recode, Schema
 from trellis.planning.budget import Shares
 from trellis.workflow.config.values import Name, PathText, SharesField
@@ -201,6 +202,7 @@ def check_histogram(spec: Any) -> None:
         for key, value in (
             ("output.tables", spec.output.tables),
             ("output.microdata", spec.output.microdata),
+            ("output.measurements", spec.output.measurements),
             ("data.attributes", spec.data.attributes),
             ("estimate.passes", spec.estimate.passes),
         ):
@@ -209,6 +211,11 @@ def check_histogram(spec: Any) -> None:
         return
     if spec.accuracy or not isinstance(spec.privacy.shares, Shares):
         raise SpecError("Shares are stated for schema: accuracy and optimal shares are for counts.")
+    if spec.output.measurements == USED and spec.estimate.method != "topdown":
+        raise SpecError(
+            f"output.measurements: used leaves out what {spec.estimate.method} reads: every "
+            "measurement. Set estimate.method to topdown, or output.measurements to complete."
+        )
     if spec.areas or spec.spine:
         raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
     try:

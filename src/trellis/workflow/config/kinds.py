@@ -20,6 +20,7 @@ _SIZE_KEYS = (
 _HISTOGRAM_KEYS = (
     "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
     "data.attributes", "estimate.passes", "output.tables", "output.microdata",
+    "output.measurements",
 )  # fmt: skip
 _COUNT_KEYS = (
     "data.cells", "unprotected.totals", "estimate.method", "areas", "spine", *_HISTOGRAM_KEYS,

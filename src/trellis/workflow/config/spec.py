@@ -273,6 +273,7 @@ class OutputSpec(_Model):
     csv: bool | None = None
     tables: dict[Name, tuple[str, ...]] | None = None
     microdata: bool | None = None
+    measurements: Literal["complete", "used"] | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
