@@ -105,7 +105,7 @@ def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
         [
             _name(line),
             f"{line.root_mean_square:.3g}",
-            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.level))),
+            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.name))),
             _percent(line.false_positive_rate),
             _percent(line.coverage),
             *(_short(bias) for bias in line.bias.values()),
@@ -124,7 +124,9 @@ def _tell_targets(terminal: Terminal, targets: Sequence[Met], simulation: Simula
 
 
 def _name(line: ErrorLine | LevelOutcome) -> str:
-    return f"{line.level} (areas)" if line.is_area else line.level
+    if line.is_area:
+        return f"{line.level} (areas)"
+    return line.name if isinstance(line, LevelOutcome) else line.level
 
 
 def _classes() -> list[str]:

@@ -26,7 +26,7 @@ from trellis.planning.budget.allocation import split_budget
 from trellis.planning.components import components
 from trellis.planning.data_free import Aim, Split, least_error, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
-from trellis.planning.rational_shares import DENOMINATOR, rational_shares
+from trellis.planning.rational_shares import rational_shares
 from trellis.planning.spine.measured import SpineTrees
 from trellis.planning.spine_shape import SpineShape
 from trellis.planning.targets import (
@@ -176,7 +176,6 @@ class Wish:
     answers: Sequence[NDArray[np.int64]] | None = None
     aims: tuple[Aim, ...] | None = None
     level_shares: Mapping[str, Fraction] | None = None
-    denominator: int = DENOMINATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +192,7 @@ def choose(scene: Scene, wish: Wish) -> Choice:
         return Choice(wish.budget, _shares(scene, wish, total_of(wish.budget)))
     shares = _shares(scene, wish, 1.0)
     total = _least_for(scene, wish, shares)
-    if wish.answers is not None or wish.aims is not None or wish.level_shares is not None:
-        is_settled = False
-    else:
-        is_settled = wish.prior is None and wish.weights is None
-    if not is_settled:
+    if any(given is not None for given in (wish.answers, wish.prior, wish.aims, wish.weights)):
         # Shares depend a little on the budget, and the budget on the shares.
         shares = _shares(scene, wish, total)
         total = _least_for(scene, wish, shares)
@@ -278,12 +273,12 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
 def _rational(wish: Wish, budgets: Mapping[SlotKey, float]) -> Mapping[SlotKey, Fraction]:
     """Exact shares; those of levels stay as stated."""
     if wish.level_shares is None:
-        return rational_shares(budgets, wish.keep, wish.denominator)
+        return rational_shares(budgets, wish.keep)
     shares = {}
     for level, part in wish.level_shares.items():
         within = {key: budget for key, budget in budgets.items() if key[0] == level}
         keep = [key for key in wish.keep if key[0] == level]
-        found = rational_shares(within, keep, wish.denominator)
+        found = rational_shares(within, keep)
         shares |= {key: part * share for key, share in found.items()}
     return shares
 

@@ -26,6 +26,9 @@ Error = Callable[[Floats], tuple[float, Floats]]
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
+_MOST_REVIVALS, _REVIVED = 30, 1e-3
+"""On logarithms a share that was made too small by far grows again slowly, so it is set anew."""
+_STARVED = 1e-5
 _LEAST_WEIGHT = 1e-12
 """Beside the largest; shares are rounded far more coarsely."""
 
@@ -59,6 +62,15 @@ class Split:
         """Derivatives by log weights from those by log shares."""
         within = shares / self.parts[self.group]
         return gains - within * np.bincount(self.group, gains)[self.group]
+
+    def starved(self, shares: Floats, slopes: Floats) -> NDArray[np.bool_]:
+        """Slots where a little more would help more than what their group has helps on average.
+
+        If there are none and the error is convex, no other split has less.
+        """
+        gains = -slopes / shares
+        mean = np.bincount(self.group, gains * shares) / self.parts
+        return gains > mean[self.group] * (1 + _STARVED)
 
 
 def weighted_error(model: VarianceModel, aims: Sequence[Aim], budgets: Floats) -> float:
@@ -99,7 +111,17 @@ def least_error(error: Error, kind: str, split: Split, total: float) -> Floats:
         return np.log(found), split.slopes(shares, slopes / found)
 
     begin = promising(starts(kind, split.group.size), lambda x: objective(x)[0])
-    return total * split.shares(_least(objective, begin))
+    found = _least(objective, begin)
+    for _ in range(_MOST_REVIVALS if kind == "discrete_gaussian" else 0):
+        shares = split.shares(found)
+        starved = split.starved(shares, error(shares * total)[1])
+        if not starved.any():
+            break
+        again = _least(objective, [np.log(shares + _REVIVED * starved)])
+        if objective(again)[0] >= objective(found)[0] - 1e-12:
+            break
+        found = again
+    return total * split.shares(found)
 
 
 def starts(kind: str, n_slots: int) -> Iterator[Floats]:

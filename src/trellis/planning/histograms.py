@@ -109,7 +109,7 @@ def query_shares(
 ) -> dict[tuple[str, str], Fraction]:
     """The share of each query on each measured level; together they sum to exactly one."""
     strategy = strategy or {DEFAULT: Shares({DETAILED: Fraction(1)})}
-    _check_levels("strategy", strategy, levels)
+    check_levels("strategy", strategy, levels)
     shares: dict[tuple[str, str], Fraction] = {}
     for level, level_share in level_shares.items():
         wish = strategy.get(level, strategy.get(DEFAULT))
@@ -136,7 +136,7 @@ def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction
     for name, value in wish.values.items():
         query = parse_query(schema, name)
         for other in parsed:
-            if _same_cells(query, other):
+            if same_cells(query, other):
                 raise SpecError(
                     f"strategy.{level}: {name!r} and {other.name!r} ask for the same cells. "
                     "Give one of them both shares."
@@ -157,7 +157,7 @@ def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction
     return {name: value / total for name, value in named.items()}
 
 
-def _same_cells(query: Query, other: Query) -> bool:
+def same_cells(query: Query, other: Query) -> bool:
     return is_finer(query, other) and is_finer(other, query)
 
 
@@ -212,7 +212,7 @@ def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
                 f"{MOST_PASS_CELLS} at most. Fixing large marginals does harm: take it out."
             )
         for other in parsed:
-            if _same_cells(query, other):
+            if same_cells(query, other):
                 raise SpecError(
                     f"estimate.passes: {name!r} fixes the cells of {other.name!r} again. Name "
                     "each query once."
@@ -229,7 +229,7 @@ def published_tables(
 ) -> tuple[tuple[str, str], ...]:
     """Pairs (level, query) to publish, root first; without a wish, the total of every level."""
     wish = wish if wish is not None else {DEFAULT: [TOTAL]}
-    _check_levels("output.tables", wish, levels)
+    check_levels("output.tables", wish, levels)
     tables: dict[tuple[str, str], None] = {}
     for level in levels:
         for name in wish.get(level, wish.get(DEFAULT, ())):
@@ -240,7 +240,7 @@ def published_tables(
     return tuple(tables)
 
 
-def _check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -> None:
+def check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -> None:
     if DEFAULT in levels:
         raise SpecError("A level cannot be called default. Rename it.")
     for name in given:

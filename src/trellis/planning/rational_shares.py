@@ -13,22 +13,19 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def rational_shares(
-    weights: Mapping[Key, float],
-    required: Collection[Key] = (),
-    denominator: int = DENOMINATOR,
+    weights: Mapping[Key, float], required: Collection[Key] = ()
 ) -> dict[Key, Fraction]:
     """Nearest shares in ten-thousandths that sum to one; what rounds to nothing is left out.
 
-    A key in `required` keeps at least one ten-thousandth. Largest remainders are rounded up. Any
-    other denominator may be asked for.
+    A key in `required` keeps at least one ten-thousandth. Largest remainders are rounded up.
     """
     total = sum(weights.values())
-    parts = {key: denominator * weight / total for key, weight in weights.items()}
+    parts = {key: DENOMINATOR * weight / total for key, weight in weights.items()}
     whole = {key: max(floor(part), int(key in required)) for key, part in parts.items()}
     by_remainder = sorted(parts, key=lambda key: parts[key] - whole[key], reverse=True)
-    missing = denominator - sum(whole.values())
+    missing = DENOMINATOR - sum(whole.values())
     for key in by_remainder[: max(missing, 0)]:
         whole[key] += 1
     if missing < 0:  # the required ones were rounded up from nothing
         whole[max(whole, key=lambda key: whole[key])] += missing
-    return {key: Fraction(n, denominator) for key, n in whole.items() if n}
+    return {key: Fraction(n, DENOMINATOR) for key, n in whole.items() if n}

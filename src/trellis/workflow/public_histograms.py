@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin
 from trellis.model.plan import Plan
+from trellis.model.sparse_counts import SparseCounts
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -24,21 +28,25 @@ def estimate_into(
     """Estimates from the measurements, kept in the run folder."""
     evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
     constraints = read_constraints(folder.path, plan, hierarchy)
-    estimates = _estimate(evidence, constraints, tie_seed)
+    known = evidence.decisive_counts() if plan.method == "topdown" else ()
+    estimates = estimate_histograms(plan, evidence, constraints, tie_seed, known)
     remove_partials(folder.estimates)
     with new_folder(folder.estimates) as partial:
         write_histogram_estimates(partial, estimates)
     return estimates
 
 
-def _estimate(
-    evidence: MeasuredHistograms, constraints: Constraints, tie_seed: int
+def estimate_histograms(
+    plan: Plan,
+    evidence: HistogramEvidence,
+    constraints: Constraints | None,
+    tie_seed: int,
+    known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
-    plan = evidence.plan
+    """By the method of the plan; `known` are counts that decided what was measured."""
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if plan.method == "topdown":
-        known = evidence.decisive_counts()
         found = estimate_topdown(
             evidence, tie_seed, constraints=constraints, passes=passes, known=known
         )
