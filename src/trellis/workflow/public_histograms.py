@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,14 @@ from trellis.estimate.histograms.estimators import (
     estimate_gls_topdown,
     estimate_topdown,
 )
+from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
 from trellis.model.rules import enforced_rules
+from trellis.model.sparse_counts import SparseCounts
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -36,17 +38,22 @@ def estimate_into(
     """Estimates from the measurements, kept in the run folder."""
     evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
     constraints = read_constraints(folder.path, plan, hierarchy)
-    estimates = _estimate(evidence, constraints, tie_seed)
+    known = evidence.decisive_counts() if plan.method == "topdown" else ()
+    estimates = estimate_histograms(plan, evidence, constraints, tie_seed, known)
     remove_partials(folder.estimates)
     with new_folder(folder.estimates) as partial:
         write_histogram_estimates(partial, estimates)
     return estimates
 
 
-def _estimate(
-    evidence: MeasuredHistograms, constraints: Constraints, tie_seed: int
+def estimate_histograms(
+    plan: Plan,
+    evidence: HistogramEvidence,
+    constraints: Constraints | None,
+    tie_seed: int,
+    known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
-    plan = evidence.plan
+    """By the method of the plan; `known` are counts that decided what was measured."""
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if not plan.is_whole:
@@ -54,7 +61,6 @@ def _estimate(
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
     rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
-        known = evidence.decisive_counts()
         found = estimate_topdown(
             evidence,
             tie_seed,
