@@ -135,6 +135,7 @@ def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
         assert words in page
     assert "| state | 3 | `state/adult,sex.parquet` | 4 |" in guide
     assert "For example, nation r (no, f): published" in page
+    assert "Edit rules hold where sums and bounds allow" in page
     assert "../release/microdata.parquet" in page
     assert "<script" not in page  # there is no tree of areas for it to open
 

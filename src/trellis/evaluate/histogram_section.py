@@ -12,6 +12,7 @@ from trellis.evaluate.html import bullets, link, paragraph, picture, section, ta
 from trellis.evaluate.public_run import RELEASE, PublicRun
 from trellis.evaluate.sections import margin_section
 from trellis.model.codebook import bounds_in_words, factors_in_words
+from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import TOTAL, Plan
 from trellis.model.queries import parse_query
 from trellis.storage.atomic import read_json
@@ -64,7 +65,7 @@ def what_is_counted(run: PublicRun) -> str:
 
 
 def what_the_counts_keep(run: PublicRun) -> str:
-    """Rules and bounds, and the audit of rules that are not enforced."""
+    """Rules and bounds, and the audit of edit rules."""
     plan = run.plan
     assert plan.histogram is not None
     if not plan.is_whole:
@@ -82,11 +83,17 @@ def what_the_counts_keep(run: PublicRun) -> str:
     return section(
         "Rules",
         bullets(kept) if kept else "",
-        paragraph("Edit rules are checked and not enforced.") if rows else "",
+        paragraph(_edit_rules(plan.histogram)) if rows else "",
         table(["level", "rule", "areas it applies to", "areas that break it"], rows)
         if rows
         else "",
     )
+
+
+def _edit_rules(histogram: HistogramPlan) -> str:
+    if histogram.enforce_edit_rules:
+        return "Edit rules hold where sums and bounds allow; areas that break one are counted here."
+    return "Edit rules are checked and not enforced."
 
 
 def how_to_read_a_histogram_margin(run: PublicRun) -> str:
