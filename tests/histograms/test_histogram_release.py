@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from html import unescape
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,18 @@ import yaml
 from typer.testing import CliRunner
 
 import trellis
-from histogram_release_worlds import write_histogram_world
+from histogram_release_worlds import (
+    assert_resumes,
+    bumped,
+    problems,
+    rewrite,
+    write_histogram_world,
+)
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.model import Schema
+from trellis.model.codebook import factors_in_words
 from trellis.storage.histogram_estimates import read_histogram_estimates
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
@@ -46,10 +55,6 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def run_copy(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "run")
-
-
-def problems(path):
-    return {finding.check: finding.problems for finding in verify_run(path) if finding.problems}
 
 
 def test_a_finished_release_keeps_its_promises(finished):
@@ -117,6 +122,29 @@ def test_microdata_count_to_the_tables(finished):
     assert sum(person["town"] is None for person in people) == 5
 
 
+def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
+    guide = (finished / "release" / "README.md").read_text()
+    page = unescape((finished / "report" / "index.html").read_text())
+    for words in (
+        "age on level town: at least what a public table states (homes: at least one each).",
+        "a coarser age: no (0); yes (1, 2, 3)",
+        "age = 0 and sex = f",
+        "age < 1 requires age >= 1",
+    ):
+        assert words in guide
+        assert words in page
+    assert "| state | 3 | `state/adult,sex.parquet` | 4 |" in guide
+    assert "For example, nation r (no, f): published" in page
+    assert "../release/microdata.parquet" in page
+    assert "<script" not in page  # there is no tree of areas for it to open
+
+
+def test_many_categories_are_told_by_their_ends():
+    years = [str(i) for i in range(120)]
+    schema = Schema({"age": years, "sex": ["f", "m"]})
+    assert factors_in_words(schema) == {"age": "120 categories from 0 to 119", "sex": "f, m"}
+
+
 def test_what_is_not_there_is_said(finished):
     release = trellis.Release(finished)
     with pytest.raises(RunFolderError, match="has tables of total, adult"):
@@ -130,32 +158,10 @@ def test_what_is_not_there_is_said(finished):
 
 
 def test_the_run_resumes_after_every_stage(finished, run_copy):
-    spec = finished.parents[1] / "spec.yaml"
-    before = pq.read_table(run_copy / "release" / "town" / "sex.parquet")
-    for gone in ("manifest.json", "release", "report", "estimates"):
-        path = run_copy / gone
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (run_copy / "manifest.json").unlink(missing_ok=True)
-        trellis.run(trellis.Spec.load(spec), run_copy)
-        assert problems(run_copy) == {}
-    assert pq.read_table(run_copy / "release" / "town" / "sex.parquet").equals(before)
+    assert_resumes(finished.parents[1] / "spec.yaml", run_copy)
 
 
 # -- broken promises ------------------------------------------------------------------------------
-
-
-def rewrite(path, **columns):
-    table = pq.ParquetFile(path).read()
-    for name, change in columns.items():
-        values = table[name].to_pylist()
-        index = table.column_names.index(name)
-        new = pa.array(change(values), table.schema.field(name).type)
-        table = table.set_column(index, name, new)
-    pq.write_table(table, path)
-
-
-def bumped(values, by=1):
-    return [values[0] + by, *values[1:]]
 
 
 def moved(values):
@@ -291,6 +297,17 @@ def test_odd_worlds_are_released(tmp_path, changes):
     assert problems(release.path) == {}
 
 
+def test_categories_that_look_like_formulas(tmp_path):
+    people = "town,age,sex,people\na1,0,=f,10\na1,3,-m,13\n"
+    changes = {"schema__sex": ["=f", "-m"], "output__tables": {"state": ["sex"]}}
+    spec = write_histogram_world(tmp_path, people=people, output__csv=True, **changes)
+    release = trellis.run(trellis.Spec.load(spec))
+    assert problems(release.path) == {}
+    text = (release.path / "release" / "state" / "sex.csv").read_text()
+    assert '"\'=f"' in text
+    assert set(release.table("state", "sex")["sex"].to_pylist()) == {"=f", "-m"}
+
+
 def test_nobody_at_all(tmp_path):
     spec = write_histogram_world(tmp_path, people="town,age,sex,people\na1,0,m,0\n")
     release = trellis.run(trellis.Spec.load(spec))
@@ -424,4 +441,6 @@ def test_group_totals_are_kept(tmp_path):
     assert problems(release.path) == {}
     towns = {r["geocode"]: r["count"] for r in release.table("town", "total").to_pylist()}
     assert towns["a1"] + towns["a2"] >= 20
+    guide = (release.path / "release" / "README.md").read_text()
+    assert "total on level town, summed over groups of areas: at least" in guide
     assert np.all(np.array(list(towns.values())) >= 0)

@@ -1,9 +1,9 @@
-"""`topdown` and `gls_topdown` for histograms.
+"""`topdown`, `gls_topdown` and `gls` for histograms.
 
-Both make whole histograms from the root down. `topdown` fits each family to what was measured on
-the children; `gls_topdown` fits it to the best linear unbiased estimates of the children's
-subtrees, so that what was measured further down informs the upper levels, and gives the estimates
-and standard errors of any marginal.
+The first two make whole histograms from the root down. `topdown` fits each family to what was
+measured on the children; `gls_topdown` fits it to the best linear unbiased estimates of the
+children's subtrees, so that what was measured further down informs the upper levels, and gives the
+estimates and standard errors of any marginal. `gls` gives these alone.
 
 Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries on a spine.
 """
@@ -106,7 +106,6 @@ def topdown_levels(
     constraints: Constraints | None = None,
     edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
-    tolerance: float = TOLERANCE,
     workers: int | None = None,
 ) -> Iterator[SparseCounts]:
     """The counts of `estimate_topdown` one level at a time, root first.
@@ -115,7 +114,7 @@ def topdown_levels(
     Exact answers of all levels are read first.
     """
     descent = _descent(
-        evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, None
+        evidence, (), tie_seed, constraints, edit_rules, passes, TOLERANCE, workers, None
     )
     for counts, _ in descent.levels(_own_measurements(descent)):
         yield counts
@@ -174,6 +173,27 @@ def estimate_gls_topdown(
     return HistogramEstimates(
         tuple(counts), _marginal_estimates(evidence, best, marginals, workers), distance
     )
+
+
+def estimate_gls(
+    evidence: HistogramEvidence, *, marginals: Sequence[Request], workers: int | None = None
+) -> dict[Request, MarginalEstimate]:
+    """The best linear unbiased estimates themselves: real numbers that add up."""
+    queries = _queries(evidence.schema, evidence.measured, marginals)
+    spine = SpineVariances.of(evidence.hierarchy, evidence.schema.shape, queries, evidence.measured)
+    best = BestLinear(evidence, spine, workers)
+    found = _marginal_estimates(evidence, best, marginals, workers)
+    for marginal in found.values():
+        _round_exact(marginal)
+    return found
+
+
+def _round_exact(marginal: MarginalEstimate) -> None:
+    """What is known exactly is whole; the passes leave rounding errors of floating point in it."""
+    of_class = marginal.errors.std_errors == 0
+    if of_class.any():
+        exact = of_class[marginal.errors.class_of]
+        marginal.centre[exact] = np.rint(marginal.centre[exact])
 
 
 def marginal_errors(
