@@ -27,7 +27,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Estimate and release from a measured run folder; no record is needed, nothing is spent."""
-    from trellis.workflow.public_half import finish, reestimate
+    from trellis.workflow.public_half import finish, left_out, reestimate
     from trellis.workflow.run_folder import RunFolder
 
     if (method is None) != (out is None):
@@ -39,6 +39,8 @@ def command(
     run.require_started()
     if method is not None and out is not None:
         reestimate(run, method, out, terminal, _penalty(penalty))
+        if keys := left_out(run, method):
+            terminal.say(f"Left out, since {method} keeps no rules: {', '.join(keys)}.")
     elif run.is_finished:
         terminal.say(f"{folder} is finished already; nothing was done.")
         return

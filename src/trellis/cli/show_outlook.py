@@ -29,8 +29,10 @@ def show_outlook(terminal: Terminal, report: PlanReport) -> None:
         terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
     if report.targets:
         _show_targets(terminal, report.targets, _unit(report))
-    if report.comparison:
+    if report.comparison and report.plan.histogram is None:
         _show_comparison(terminal, report.comparison)
+    elif report.comparison:
+        _show_tables_compared(terminal, report.comparison)
     if report.simulation is not None:
         _show_simulation(terminal, report)
 
@@ -76,6 +78,23 @@ def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
     terminal.table("Median standard error (share of the budget)", columns, rows)
 
 
+def _show_tables_compared(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
+    """A row for each published table: there are too many for columns."""
+    rows = [
+        [table, *(f"{line.std_errors[table]:.3g}" for line in lines)]
+        for table in lines[0].std_errors
+    ]
+    levels = dict.fromkeys(level for line in lines for level in line.shares)
+    rows += [
+        [f"share of {level}", *(f"{100 * line.shares.get(level, 0):.3g} %" for line in lines)]
+        for level in levels
+    ]
+    errors = [f"{line.squared_error / lines[0].squared_error:.4g}" for line in lines]
+    rows.append(["squared error", *errors])
+    columns = ["published", *(line.name for line in lines)]
+    terminal.table("Median standard errors, and shares of the budget", columns, rows)
+
+
 def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
     simulation = report.simulation
     assert simulation is not None
@@ -86,7 +105,7 @@ def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
         [
             _name(line),
             f"{line.root_mean_square:.3g}",
-            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.level))),
+            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.name))),
             _percent(line.false_positive_rate),
             _percent(line.coverage),
             *(_short(bias) for bias in line.bias.values()),
@@ -105,7 +124,9 @@ def _tell_targets(terminal: Terminal, targets: Sequence[Met], simulation: Simula
 
 
 def _name(line: ErrorLine | LevelOutcome) -> str:
-    return f"{line.level} (areas)" if line.is_area else line.level
+    if line.is_area:
+        return f"{line.level} (areas)"
+    return line.name if isinstance(line, LevelOutcome) else line.level
 
 
 def _classes() -> list[str]:
@@ -136,10 +157,20 @@ def _errors_by_budget(report: PlanReport) -> tuple[list[float], dict[str, list[f
         at = {} if outlook is None else outlook.with_budgets(outlook.budgets * part).std_errors()
         found.append(at | ({} if areas is None else areas.std_errors(part)))
     whole = outlook.total if outlook is not None else areas.total if areas is not None else 0.0
-    noisy = [name for name, error in found[0].items() if error > 0]
+    noisy = [name for name in _drawn(report) if found[0][name] > 0]
     return [part * whole for part in _BUDGET_RANGE.tolist()], {
         name: [at[name] for at in found] for name in noisy
     }
+
+
+def _drawn(report: PlanReport) -> list[str]:
+    """Levels and areas, with the first published table of each."""
+    outlook, areas = report.outlook, report.area_outlook
+    first: dict[str, str] = {}
+    for level, query in () if outlook is None else outlook.published:
+        assert outlook is not None
+        first.setdefault(level, outlook.label(level, query))
+    return [*first.values(), *(() if areas is None else areas.std_errors(1.0))]
 
 
 def write_pictures(folder: Path, report: PlanReport) -> list[Path]:

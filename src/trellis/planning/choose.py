@@ -20,10 +20,11 @@ from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
+from trellis.numerics.histograms.commuting import Algebra
 from trellis.planning.area_variance import AreaAim, AreaModel, MeasuredTree
 from trellis.planning.budget.allocation import split_budget
 from trellis.planning.components import components
-from trellis.planning.data_free import Aim, least_error, optimal_budgets
+from trellis.planning.data_free import Aim, Split, least_error, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
 from trellis.planning.rational_shares import rational_shares
 from trellis.planning.spine.measured import SpineTrees
@@ -63,6 +64,8 @@ class Scene:
     slots: tuple[SlotKey, ...]
     categories: Mapping[str, Category] = field(default_factory=dict)
     spine: SpineTrees | None = None
+    mixes: Mapping[SlotKey, Mapping[str, Fraction]] = field(default_factory=dict)
+    """Slots that stand for several queries in stated parts."""
 
     @property
     def unit(self) -> float:
@@ -73,10 +76,15 @@ class Scene:
     def model(self) -> VarianceModel:
         """Variances as a function of budgets: epsilon for Laplace noise, rho for Gaussian."""
         levels = self.hierarchy.level_names
-        slots = [Slot(levels.index(level), parse_query(self.schema, q)) for level, q in self.slots]
+        slots, names = [], dict.fromkeys(name for name, _ in self.schema.recodes)
+        for key in self.slots:
+            mix = self.mixes.get(key, {key[1]: Fraction(1)})
+            parts = tuple((parse_query(self.schema, q), float(part)) for q, part in mix.items())
+            slots.append(Slot(levels.index(key[0]), parts))
+            names |= dict.fromkeys(mix)
         return VarianceModel(
             SpineShape.of(self.hierarchy),
-            components(self.schema),
+            Algebra.of(self.schema.shape, [parse_query(self.schema, name) for name in names]),
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),
             self.mechanism,
@@ -152,6 +160,9 @@ class Wish:
     `shares` are stated ones; `prior` holds public counts of the leaves by cell; `weights` go with
     the levels that can be weighed, `area_weights` with categories of areas. `keep` are slots that
     must not be rounded to nothing. `most` is the largest budget that may be chosen.
+
+    For histograms, `answers` holds what a prior answers to each slot, `aims` are the published
+    tables, and `level_shares` are stated ones that leave the shares within levels open.
     """
 
     budget: Budget | None
@@ -162,6 +173,9 @@ class Wish:
     targets: tuple[Target, ...] = ()
     keep: tuple[SlotKey, ...] = ()
     most: Fraction = MOST
+    answers: Sequence[NDArray[np.int64]] | None = None
+    aims: tuple[Aim, ...] | None = None
+    level_shares: Mapping[str, Fraction] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +192,7 @@ def choose(scene: Scene, wish: Wish) -> Choice:
         return Choice(wish.budget, _shares(scene, wish, total_of(wish.budget)))
     shares = _shares(scene, wish, 1.0)
     total = _least_for(scene, wish, shares)
-    if wish.prior is not None or wish.weights is not None:
+    if any(given is not None for given in (wish.answers, wish.prior, wish.aims, wish.weights)):
         # Shares depend a little on the budget, and the budget on the shares.
         shares = _shares(scene, wish, total)
         total = _least_for(scene, wish, shares)
@@ -238,15 +252,48 @@ def area_weights(given: Weights | None, categories: Collection[str]) -> dict[str
 def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction]:
     if wish.shares is not None:
         return wish.shares
-    if wish.prior is not None:
+    if wish.answers is not None:
+        weights = None
+        if wish.weights is not None:
+            by_level = dict(zip(scene.measured_levels, wish.weights, strict=True))
+            weights = [by_level[level] for level, _ in scene.slots]
+        budgets = split_budget(scene.mechanism, scene.unit, wish.answers, total, weights)
+    elif wish.prior is not None:
+        if wish.area_weights:
+            raise SpecError(
+                f"{_WEIGHTS}: a prior foresees errors of what is measured, and areas of interest "
+                f"are not. Leave out the prior, or the weight of {next(iter(wish.area_weights))!r}."
+            )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
-    elif wish.targets and wish.weights is None:
+    elif wish.targets and wish.weights is None and wish.aims is None:
         budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
     elif scene.spine is not None or wish.area_weights:
         budgets = _optimal_for_areas(scene, wish, total)
     else:
-        budgets = optimal_budgets(scene.model(), level_aims(scene, wish.weights), total)
-    return rational_shares(dict(zip(scene.slots, budgets.tolist(), strict=True)), wish.keep)
+        aims = wish.aims if wish.aims is not None else level_aims(scene, wish.weights)
+        budgets = optimal_budgets(scene.model(), aims, total, _split(scene, wish))
+    return _rational(wish, dict(zip(scene.slots, budgets.tolist(), strict=True)))
+
+
+def _rational(wish: Wish, budgets: Mapping[SlotKey, float]) -> Mapping[SlotKey, Fraction]:
+    """Exact shares; those of levels stay as stated."""
+    if wish.level_shares is None:
+        return rational_shares(budgets, wish.keep)
+    shares = {}
+    for level, part in wish.level_shares.items():
+        within = {key: budget for key, budget in budgets.items() if key[0] == level}
+        keep = [key for key in wish.keep if key[0] == level]
+        found = rational_shares(within, keep)
+        shares |= {key: part * share for key, share in found.items()}
+    return shares
+
+
+def _split(scene: Scene, wish: Wish) -> Split | None:
+    if wish.level_shares is None:
+        return None
+    levels = list(wish.level_shares)
+    group = np.array([levels.index(level) for level, _ in scene.slots], dtype=np.int64)
+    return Split(group, np.array([float(part) for part in wish.level_shares.values()]))
 
 
 def _optimal_for_areas(scene: Scene, wish: Wish, total: float) -> NDArray[np.float64]:
@@ -260,7 +307,10 @@ def _optimal_for_areas(scene: Scene, wish: Wish, total: float) -> NDArray[np.flo
     ]
     model = scene.area_model([aim.name for aim in aims])
     return least_error(
-        lambda budgets: model.weighted_error(aims, budgets), model.kind, model.n_slots, total
+        lambda budgets: model.weighted_error(aims, budgets),
+        model.kind,
+        Split.free(model.n_slots),
+        total,
     )
 
 

@@ -11,7 +11,7 @@ for each. Back again, a cell of the query has the variance
 
 A recode splits the main effect of its attribute into one between its groups and one within them.
 That is exact where the groups of a recode are equally large and recodes of one attribute are
-nested, and an approximation elsewhere.
+nested; areas of interest, for which this is used, go with cells that have no recodes.
 """
 
 from __future__ import annotations

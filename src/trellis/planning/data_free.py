@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from trellis.model.queries import Query
-from trellis.planning.expected_variance import VarianceModel
-from trellis.planning.spine_shape import Numbers
+from trellis.planning.expected_variance import Load, VarianceModel
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +26,11 @@ Error = Callable[[Floats], tuple[float, Floats]]
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
+_MOST_REVIVALS, _REVIVED = 30, 1e-3
+"""On logarithms a share that was made too small by far grows again slowly, so it is set anew."""
+_STARVED = 1e-5
+_LEAST_WEIGHT = 1e-12
+"""Beside the largest; shares are rounded far more coarsely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +42,86 @@ class Aim:
     weight: float
 
 
-def weighted_error(model: VarianceModel, aims: Sequence[Aim], solved: list[list[Numbers]]) -> float:
-    """The weighted sum over all areas and cells of the variances (or of their derivatives)."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Shares that sum to a stated part in each group of slots, one group for all by default."""
+
+    group: NDArray[np.int64]
+    parts: Floats
+
+    @classmethod
+    def free(cls, n_slots: int) -> Split:
+        return cls(np.zeros(n_slots, dtype=np.int64), np.ones(1))
+
+    def shares(self, log_weights: Floats) -> Floats:
+        weights = np.exp(log_weights - log_weights.max())
+        weights = np.maximum(weights, _LEAST_WEIGHT)
+        return self.parts[self.group] * weights / np.bincount(self.group, weights)[self.group]
+
+    def slopes(self, shares: Floats, gains: Floats) -> Floats:
+        """Derivatives by log weights from those by log shares."""
+        within = shares / self.parts[self.group]
+        return gains - within * np.bincount(self.group, gains)[self.group]
+
+    def starved(self, shares: Floats, slopes: Floats) -> NDArray[np.bool_]:
+        """Slots where a little more would help more than what their group has helps on average.
+
+        If there are none and the error is convex, no other split has less.
+        """
+        gains = -slopes / shares
+        mean = np.bincount(self.group, gains * shares) / self.parts
+        return gains > mean[self.group] * (1 + _STARVED)
+
+
+def weighted_error(model: VarianceModel, aims: Sequence[Aim], budgets: Floats) -> float:
+    """The weighted sum over all areas and cells of the variances."""
+    found = model.variances(budgets, [(aim.level, aim.query) for aim in aims])
     total = 0.0
-    for aim in aims:
-        areas = model.shape.published[aim.level] * aim.query.n_cells
-        total += aim.weight * float(model.of_query(solved, aim.level, aim.query) @ areas)
+    for aim, variances in zip(aims, found, strict=True):
+        cells = variances @ model.kinds(aim.query).sizes
+        total += aim.weight * float(model.shape.published[aim.level] @ cells)
     return total
 
 
-def optimal_budgets(model: VarianceModel, aims: Sequence[Aim], total: float) -> Floats:
+def optimal_budgets(
+    model: VarianceModel, aims: Sequence[Aim], total: float, split: Split | None = None
+) -> Floats:
     """The budget of every slot, summing to `total`, with the least weighted error."""
+    loads = [_load(model, aim) for aim in aims]
 
     def error(budgets: Floats) -> tuple[float, Floats]:
-        solved, slopes = model.derivatives(budgets)
-        by_slot = np.array([weighted_error(model, aims, slope) for slope in slopes])
-        return weighted_error(model, aims, solved), by_slot
+        (found,), (slopes,) = model.slopes(budgets, [loads])
+        return found, slopes
 
-    return least_error(error, model.kind, len(model.slots), total)
+    return least_error(error, model.kind, split or Split.free(len(model.slots)), total)
 
 
-def least_error(error: Error, kind: str, n_slots: int, total: float) -> Floats:
-    """Budgets of `n_slots` slots that sum to `total` and have the least error."""
+def _load(model: VarianceModel, aim: Aim) -> Load:
+    areas = model.shape.published[aim.level].astype(np.float64)
+    sizes = model.kinds(aim.query).sizes.astype(np.float64)
+    return Load(aim.level, aim.query, aim.weight * areas, sizes)
 
-    def objective(log_shares: Floats) -> tuple[float, Floats]:
-        shares = softmax(log_shares)
+
+def least_error(error: Error, kind: str, split: Split, total: float) -> Floats:
+    """Budgets that sum to `total`, split like this, and have the least error."""
+
+    def objective(log_weights: Floats) -> tuple[float, Floats]:
+        shares = split.shares(log_weights)
         found, slopes = error(shares * total)
-        gains = slopes / found
-        return np.log(found), gains - shares * gains.sum()
+        return np.log(found), split.slopes(shares, slopes / found)
 
-    begin = promising(starts(kind, n_slots), lambda x: objective(x)[0])
-    return total * softmax(_least(objective, begin))
+    begin = promising(starts(kind, split.group.size), lambda x: objective(x)[0])
+    found = _least(objective, begin)
+    for _ in range(_MOST_REVIVALS if kind == "discrete_gaussian" else 0):
+        shares = split.shares(found)
+        starved = split.starved(shares, error(shares * total)[1])
+        if not starved.any():
+            break
+        again = _least(objective, [np.log(shares + _REVIVED * starved)])
+        if objective(again)[0] >= objective(found)[0] - 1e-12:
+            break
+        found = again
+    return total * split.shares(found)
 
 
 def starts(kind: str, n_slots: int) -> Iterator[Floats]:
@@ -94,8 +147,3 @@ def _least(objective: Callable[[Floats], tuple[float, Floats]], begin: Sequence[
     # Precision that is lost is no failure: shares are rounded far more coarsely than that.
     ends = [minimize(objective, x, jac=True, method="BFGS", options={"gtol": 1e-9}) for x in begin]
     return min(ends, key=lambda end: end.fun).x
-
-
-def softmax(x: Floats) -> Floats:
-    weights = np.exp(x - x.max())
-    return weights / weights.sum()

@@ -39,6 +39,7 @@ class HistogramRequest:
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
+    enforce_edit_rules: bool = True
     measurements: str = COMPLETE
 
 
@@ -87,11 +88,12 @@ def plan_histograms(
         hierarchy_digest=hierarchy_digest,
         expected_errors=None,
         histogram=HistogramPlan(
-            tables=_tables(schema, request.tables, levels),
+            tables=published_tables(schema, request.tables, levels),
             microdata=request.microdata,
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            enforce_edit_rules=request.enforce_edit_rules,
             passes=_passes(schema, request.passes),
             measurements=request.measurements,
         ),
@@ -109,7 +111,7 @@ def query_shares(
 ) -> dict[tuple[str, str], Fraction]:
     """The share of each query on each measured level; together they sum to exactly one."""
     strategy = strategy or {DEFAULT: Shares({DETAILED: Fraction(1)})}
-    _check_levels("strategy", strategy, levels)
+    check_levels("strategy", strategy, levels)
     shares: dict[tuple[str, str], Fraction] = {}
     for level, level_share in level_shares.items():
         wish = strategy.get(level, strategy.get(DEFAULT))
@@ -118,7 +120,7 @@ def query_shares(
                 f"strategy: level {level!r} has a share of the budget and no queries. Name them, "
                 "or give default: {..} for all levels that are not named."
             )
-        for query, share in _within_level(schema, level, wish).items():
+        for query, share in within_level(schema, level, wish).items():
             shares[level, query] = level_share * share
     if unused := [name for name in strategy if name != DEFAULT and name not in level_shares]:
         raise SpecError(
@@ -127,7 +129,7 @@ def query_shares(
     return shares
 
 
-def _within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction]:
+def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction]:
     """Query names, as the model writes them, with shares that sum to one."""
     if wish.values is None:
         raise SpecError(f"strategy.{level}: name queries with shares, such as {{detailed: 1}}.")
@@ -136,7 +138,7 @@ def _within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fractio
     for name, value in wish.values.items():
         query = parse_query(schema, name)
         for other in parsed:
-            if _same_cells(query, other):
+            if same_cells(query, other):
                 raise SpecError(
                     f"strategy.{level}: {name!r} and {other.name!r} ask for the same cells. "
                     "Give one of them both shares."
@@ -157,7 +159,7 @@ def _within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fractio
     return {name: value / total for name, value in named.items()}
 
 
-def _same_cells(query: Query, other: Query) -> bool:
+def same_cells(query: Query, other: Query) -> bool:
     return is_finer(query, other) and is_finer(other, query)
 
 
@@ -175,9 +177,9 @@ def _check_identifiable(
             f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
             "tells its areas apart. Give it a share, or end the hierarchy above it."
         )
-    if method not in ("gls_topdown", "topdown"):
+    if method == "bottomup":
         raise SpecError(
-            f"estimate.method {method} is not made for schema; use gls_topdown or topdown."
+            "estimate.method bottomup is not made for schema; use gls_topdown, topdown or gls."
         )
     finest = [query for level, query in shares if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
@@ -212,7 +214,7 @@ def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
                 f"{MOST_PASS_CELLS} at most. Fixing large marginals does harm: take it out."
             )
         for other in parsed:
-            if _same_cells(query, other):
+            if same_cells(query, other):
                 raise SpecError(
                     f"estimate.passes: {name!r} fixes the cells of {other.name!r} again. Name "
                     "each query once."
@@ -224,12 +226,12 @@ def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def _tables(
+def published_tables(
     schema: Schema, wish: Mapping[str, Sequence[str]] | None, levels: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Pairs (level, query) to publish, root first; without a wish, the total of every level."""
     wish = wish if wish is not None else {DEFAULT: [TOTAL]}
-    _check_levels("output.tables", wish, levels)
+    check_levels("output.tables", wish, levels)
     tables: dict[tuple[str, str], None] = {}
     for level in levels:
         for name in wish.get(level, wish.get(DEFAULT, ())):
@@ -240,7 +242,7 @@ def _tables(
     return tuple(tables)
 
 
-def _check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -> None:
+def check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -> None:
     if DEFAULT in levels:
         raise SpecError("A level cannot be called default. Rename it.")
     for name in given:

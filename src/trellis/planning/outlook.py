@@ -14,8 +14,9 @@ from trellis.model.plan import Plan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget.clipped import clipped_bias
-from trellis.planning.choose import Scene, level_aims
-from trellis.planning.data_free import optimal_budgets, weighted_error
+from trellis.planning.choose import Scene, SlotKey, level_aims
+from trellis.planning.data_free import Aim, optimal_budgets, weighted_error
+from trellis.planning.expected_variance import VarianceModel, median
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ class ErrorLine:
 
 @dataclass(frozen=True, slots=True)
 class StrategyLine:
-    """A way to split the budget, and what it brings; errors are medians by level."""
+    """A way to split the budget, and what it brings; errors are medians of what is published."""
 
     name: str
     shares: Mapping[str, float]
@@ -71,10 +72,15 @@ class StrategyLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """A plan on its tree, with the budget of every query that is measured."""
+    """A plan on its tree, with the budget of every query that is measured.
+
+    `tables` are the published tables of a histogram, and `aims` what their errors count for.
+    """
 
     scene: Scene
     budgets: Floats
+    tables: tuple[SlotKey, ...] = ()
+    aims: tuple[Aim, ...] | None = None
 
     @classmethod
     def of(cls, plan: Plan, hierarchy: Hierarchy) -> Outlook | None:
@@ -89,7 +95,8 @@ class Outlook:
         )
         unit = scene.model().unit
         parameters = [float(q.noise.parameter) for q in noisy if q.noise is not None]
-        return cls(scene, unit / np.array(parameters))
+        tables = () if plan.histogram is None else plan.histogram.tables
+        return cls(scene, unit / np.array(parameters), tables)
 
     @property
     def total(self) -> float:
@@ -99,47 +106,61 @@ class Outlook:
         return replace(self, budgets=budgets)
 
     def errors(self) -> list[ErrorLine]:
-        """A line for every level and query: totals, what is measured, and all cells."""
-        model, schema = self.scene.model(), self.scene.schema
-        solved = model.by_component(self.budgets)
-        lines = []
-        for level, name in enumerate(self.scene.hierarchy.level_names):
+        """A line for every level and query: what is published, then what else is measured."""
+        model, levels = self.scene.model(), self.scene.hierarchy.level_names
+        asked = []
+        for name in levels:
+            shown = [query for at, query in self.tables if at == name]
+            if not self.tables:
+                shown = [TOTAL, DETAILED] if self.scene.schema.n_cells > 1 else [TOTAL]
             measured = [query for at, query in self.scene.slots if at == name]
-            asked = [TOTAL, *measured, *([DETAILED] if schema.n_cells > 1 else [])]
-            for query in dict.fromkeys(asked):
-                variances = model.of_query(solved, level, parse_query(schema, query))
-                lines.append(error_line(name, query, variances, model.shape.published[level]))
-        return lines
+            asked += [(name, query) for query in dict.fromkeys([*shown, *measured])]
+        return self._lines(model, asked)
+
+    def _lines(self, model: VarianceModel, asked: Sequence[SlotKey]) -> list[ErrorLine]:
+        schema, levels = self.scene.schema, self.scene.hierarchy.level_names
+        parsed = [(levels.index(level), parse_query(schema, query)) for level, query in asked]
+        found = model.variances(self.budgets, parsed)
+        return [
+            error_line(
+                levels[level], query.name, v, model.shape.published[level], model.kinds(query).sizes
+            )
+            for (level, query), v in zip(parsed, found, strict=True)
+        ]
+
+    @property
+    def published(self) -> tuple[SlotKey, ...]:
+        """What is published: tables, or all cells of every level."""
+        levels = self.scene.hierarchy.level_names
+        return self.tables or tuple((level, DETAILED) for level in levels)
+
+    def label(self, level: str, query: str) -> str:
+        """How a published query is called: by its level, if there is one on each."""
+        return f"{level}: {query}" if self.tables else level
 
     def std_errors(self) -> dict[str, float]:
-        """The median standard error of a cell, by level."""
-        model = self.scene.model()
-        solved = model.by_component(self.budgets)
-        cells = parse_query(self.scene.schema, DETAILED)
-        medians = {}
-        for level, name in enumerate(self.scene.hierarchy.level_names):
-            variances = model.of_query(solved, level, cells)
-            medians[name] = error_line(
-                name, DETAILED, variances, model.shape.published[level]
-            ).median
-        return medians
+        """The median standard error of all that is published."""
+        lines = self._lines(self.scene.model(), self.published)
+        labels = [self.label(*key) for key in self.published]
+        return {label: line.median for label, line in zip(labels, lines, strict=True)}
 
     def root_mean_squares(self) -> dict[str, float]:
-        """The root of the mean variance of a cell, by level."""
-        model = self.scene.model()
-        solved = model.by_component(self.budgets)
-        cells = parse_query(self.scene.schema, DETAILED)
-        means = {}
-        for level, name in enumerate(self.scene.hierarchy.level_names):
-            variances, areas = model.of_query(solved, level, cells), model.shape.published[level]
-            means[name] = float(np.average(variances, weights=areas)) ** 0.5
+        """The root of the mean variance of all that is published."""
+        model, schema, means = self.scene.model(), self.scene.schema, {}
+        levels = self.scene.hierarchy.level_names
+        parsed = [(levels.index(level), parse_query(schema, q)) for level, q in self.published]
+        found = model.variances(self.budgets, parsed)
+        for key, (level, query), variances in zip(self.published, parsed, found, strict=True):
+            numbers = np.outer(model.shape.published[level], model.kinds(query).sizes)
+            means[self.label(*key)] = float(np.average(variances, weights=numbers)) ** 0.5
         return means
 
     def squared_error(self, weights: Sequence[float] | None = None) -> float:
-        """The expected squared error of all cells of all levels, summed with these weights."""
-        model = self.scene.model()
-        aims = level_aims(self.scene, weights)
-        return weighted_error(model, aims, model.by_component(self.budgets))
+        """The expected squared error of what is published, summed with weights."""
+        return weighted_error(self.scene.model(), self._aims(weights), self.budgets)
+
+    def _aims(self, weights: Sequence[float] | None) -> Sequence[Aim]:
+        return level_aims(self.scene, weights) if self.aims is None else self.aims
 
     def compare(
         self, names: Sequence[str], weights: Sequence[float] | None = None
@@ -175,14 +196,19 @@ def error_line(
     query: str,
     variances: Floats,
     areas: NDArray[np.int64],
+    sizes: NDArray[np.int64] | None = None,
     *,
     is_area: bool = False,
 ) -> ErrorLine:
-    """From the variance of every entry, and how many published areas it stands for."""
-    errors = np.sqrt(np.repeat(variances, areas))
+    """From the variance of every entry, and how many published areas it stands for.
+
+    With `sizes`, entries have a column for each kind of cell, which stands for so many cells.
+    """
+    errors = np.sqrt(variances[areas > 0])
+    shown = areas[areas > 0]
+    middle = median(errors, shown if sizes is None else np.outer(shown, sizes))
     least, most = float(errors.min()), float(errors.max())
-    median = float(np.median(errors))
-    return ErrorLine(level, query, errors.size, least, median, most, is_area)
+    return ErrorLine(level, query, int(areas.sum()), least, middle, most, is_area)
 
 
 Strategy = Callable[[Outlook, Sequence[float] | None], Floats]
@@ -222,7 +248,7 @@ def _census(outlook: Outlook, _: object) -> Floats:
 
 
 def _optimal(outlook: Outlook, weights: Sequence[float] | None) -> Floats:
-    aims = level_aims(outlook.scene, weights)
+    aims = outlook._aims(weights)
     return optimal_budgets(outlook.scene.model(), aims, outlook.total) / outlook.total
 
 

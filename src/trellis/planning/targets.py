@@ -1,13 +1,13 @@
 r"""The least budget that meets stated accuracies, which of them bind, and what each costs.
 
-A target asks that every area of a level, or of a category of areas of interest, has
+A target asks that all cells of all areas of a level, or of a category of areas of interest, have
 f * std_error <= within, with f standard errors for the confidence asked
 (`trellis.model.confidence`). With the budgets x of all slots,
 
-    minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every area j of every target.
+    minimise  sum_i x_i   over   Var_j(x) <= (within_j / f_j)^2   for every cell j of every target.
 
-For Gaussian noise this is convex. It is solved over log x, with the areas that are worst so far as
-constraints; areas that turn out worse are added until none is left. The multipliers of the
+For Gaussian noise this is convex. It is solved over log x, with the cells that are worst so far as
+constraints; cells that turn out worse are added until none is left. The multipliers of the
 constraints tell what a target costs at the margin.
 """
 
@@ -28,8 +28,7 @@ from trellis.model.confidence import standard_errors_within
 from trellis.model.queries import Query
 from trellis.planning.budget.roots import falling_root
 from trellis.planning.data_free import promising, starts
-from trellis.planning.expected_variance import VarianceModel
-from trellis.planning.spine_shape import Numbers
+from trellis.planning.expected_variance import Load, VarianceModel, median
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,7 +49,7 @@ _LEAST_PART = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Every area of a level within so many units of the truth, with this confidence.
+    """All cells of all areas of a level within so many units of the truth, so confidently.
 
     `name` is that of the level, or of a category of areas of interest; these have no `level`.
     """
@@ -98,7 +97,7 @@ class Met:
 class Forecast(Protocol):
     """Variances of what targets ask for, as functions of the budgets of all slots.
 
-    Areas that are alike are one entry.
+    Cells and areas that are alike are one entry.
     """
 
     @property
@@ -108,7 +107,7 @@ class Forecast(Protocol):
     def n_slots(self) -> int: ...
 
     def areas_of(self, target: Target) -> Ints:
-        """How many published areas every entry stands for."""
+        """How many published cells every entry stands for."""
         ...
 
     def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
@@ -138,23 +137,32 @@ class LevelForecast:
 
     def areas_of(self, target: Target) -> Ints:
         assert target.level is not None
-        return self.model.shape.published[target.level]
+        areas = self.model.shape.published[target.level]
+        return np.outer(areas, self.model.kinds(target.query).sizes).ravel()
 
     def variances(self, targets: Sequence[Target], budgets: Floats) -> list[Floats]:
-        solved = self.model.by_component(budgets)
-        return [self._of(target, solved) for target in targets]
+        found = self.model.variances(budgets, [(_level(t), t.query) for t in targets])
+        return [
+            np.where(self.areas_of(target) > 0, variances.ravel(), 0.0)
+            for target, variances in zip(targets, found, strict=True)
+        ]
 
     def slopes(
         self, targets: Sequence[Target], budgets: Floats, picked: Sequence[tuple[int, int]]
     ) -> Floats:
-        slopes = self.model.derivatives(budgets)[1]
-        columns = [[self._of(target, slope) for target in targets] for slope in slopes]
-        return np.array([[column[k][entry] for column in columns] for k, entry in picked])
+        return self.model.slopes(budgets, [[self._load(targets[k], e)] for k, e in picked])[1]
 
-    def _of(self, target: Target, solved: list[list[Numbers]]) -> Floats:
-        assert target.level is not None
-        variances = self.model.of_query(solved, target.level, target.query)
-        return np.where(self.areas_of(target) > 0, variances, 0.0)
+    def _load(self, target: Target, entry: int) -> Load:
+        """The variance of one entry: an area, and a kind of cell."""
+        areas = self.model.shape.published[_level(target)].size
+        kinds = len(self.model.kinds(target.query).sizes)
+        area, kind = divmod(entry, kinds)
+        return Load(_level(target), target.query, np.eye(1, areas, area)[0], np.eye(kinds)[kind])
+
+
+def _level(target: Target) -> int:
+    assert target.level is not None
+    return target.level
 
 
 def least_budgets(forecast: Forecast, targets: Sequence[Target]) -> Floats:
@@ -179,11 +187,11 @@ def how_far_met(forecast: Forecast, targets: Sequence[Target], budgets: Floats) 
     lines = []
     found = forecast.variances(targets, budgets)
     for target, variances, cost in zip(targets, found, costs, strict=True):
-        every = np.sqrt(np.repeat(variances, forecast.areas_of(target)))
-        widths = every * target.factor(forecast.kind)
+        widths = np.sqrt(variances) * target.factor(forecast.kind)
         # cost is the derivative by log variance, and the variance goes with the square of within
         per_unit = 2 * float(cost) / float(target.within)
-        lines.append(Met(target, float(widths.max()), float(np.median(widths)), per_unit))
+        half = median(widths, forecast.areas_of(target))
+        lines.append(Met(target, float(widths.max()), half, per_unit))
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +25,7 @@ from trellis.privacy.budget import MOST, Budget
 from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.protection import Protection
 from trellis.workflow.config import Spec
+from trellis.workflow.config.cells import CellForm
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
 from trellis.workflow.config.spines import steps_of
 
@@ -88,19 +89,27 @@ def prior_counts(
             "The prior needs a count for every cell: leave prior.count out, and it is read like "
             "data.cells."
         )
+    return read_prior(prior_place(spec, prior, forms), hierarchy, spec.hierarchy.code_width)
+
+
+def prior_place(spec: Spec, prior: PriorSpec, forms: Sequence[CellForm]) -> Prior:
+    """Where a prior with these cells is, and how it is carried over."""
     walk = prior.crosswalk
-    place = Prior(
+    return Prior(
         spec.resolve(prior.source),
         prior.area or spec.data.area or "",
         forms,
         walk and Crosswalk(spec.resolve(walk.source), walk.old, walk.new, walk.share),
         missing_is_zero=prior.missing == "zero",
     )
-    return read_prior(place, hierarchy, spec.hierarchy.code_width)
 
 
 def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
-    targets, shares, most = targets_of(spec, scene), spec.privacy.shares, _most(spec)
+    targets, shares, most = (
+        targets_of(spec, scene),
+        spec.privacy.shares,
+        most_that_may_be_spent(spec),
+    )
     if isinstance(shares, Shares) and not shares_are_open(spec):
         stated = shares.over(scene.levels, scene.measured_levels)
         query = dict(scene.slots)
@@ -118,7 +127,7 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
     return Wish(budget, None, weights, of_areas, prior, targets, needed, most)
 
 
-def _most(spec: Spec) -> Fraction:
+def most_that_may_be_spent(spec: Spec) -> Fraction:
     """The largest budget that may be chosen: what makes sense, and what the ledger allows."""
     limit = spec.ledger.limit
     if limit is None:

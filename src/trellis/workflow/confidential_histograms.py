@@ -33,9 +33,14 @@ def read_histograms(prepared: Prepared, source: Source) -> TrueHistograms:
     else:
         columns = {name: name for name in plan.schema.names} | (data.attributes or {})
         counts = tabulate_long(source, tree, plan.schema, data.area, columns, data.count, width)
+    check_rules(prepared, counts)
+    return counts
+
+
+def check_rules(prepared: Prepared, counts: TrueHistograms) -> None:
+    """Counts that break a public rule are an error."""
     _check_structural_zeros(prepared, counts)
     _check_constraints(prepared, counts)
-    return counts
 
 
 def _check_structural_zeros(prepared: Prepared, counts: TrueHistograms) -> None:

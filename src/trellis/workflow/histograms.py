@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trellis.errors import SpecError, StructureError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
@@ -13,37 +13,54 @@ from trellis.model.histograms import COMPLETE
 from trellis.model.plan import Plan
 from trellis.model.rules import impossible_cells
 from trellis.model.schema import Schema
+from trellis.planning.budget import Shares
 from trellis.planning.constraints import check_feasible
 from trellis.planning.counts import CountsRequest
 from trellis.planning.histograms import HistogramRequest, plan_histograms
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
-from trellis.workflow.config.histograms import ConstraintSpec
+from trellis.workflow.config.histograms import ConstraintSpec, OptimalStrategySpec
+from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.sources import may_share_rows
 
 
-def plan_histogram_spec(spec: Spec, counts: CountsRequest, hierarchy: Hierarchy) -> Plan:
+def is_left_open(spec: Spec) -> bool:
+    """Whether budget, shares of levels or shares of queries are to be computed."""
+    return bool(
+        spec.accuracy
+        or isinstance(spec.privacy.shares, OptimalSharesSpec)
+        or isinstance(spec.strategy, OptimalStrategySpec)
+    )
+
+
+def plan_histogram_spec(
+    spec: Spec,
+    counts: CountsRequest,
+    strategy: Mapping[str, Shares] | None,
+    hierarchy: Hierarchy,
+) -> Plan:
     """The plan; what is wrong with queries and rules is an error of the spec."""
     assert spec.declared_attributes is not None
     request = HistogramRequest(
         counts=counts,
         schema=spec.cell_schema(),
         ordered=tuple(name for name, a in spec.declared_attributes.items() if a.ordered),
-        strategy=spec.strategy,
+        strategy=strategy,
         tables=spec.output.tables,
         microdata=bool(spec.output.microdata),
         structural_zeros=spec.structural_zeros or (),
         edit_rules=spec.edit_rules or (),
+        enforce_edit_rules=spec.estimate.edit_rules != "audit",
         passes=spec.estimate.passes or (),
         measurements=spec.output.measurements or COMPLETE,
     )
     try:
-        return plan_histograms(request, hierarchy, hierarchy_digest(hierarchy), _memory())
+        return plan_histograms(request, hierarchy, hierarchy_digest(hierarchy), machine_memory())
     except StructureError as error:
         raise SpecError(str(error)) from None
 
 
-def _memory() -> int | None:
+def machine_memory() -> int | None:
     """Bytes of memory that the machine has."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,12 +15,15 @@ from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
 from trellis.workflow.choose_budget import prior_counts
+from trellis.workflow.choose_strategy import weighed_tables
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
+from trellis.workflow.histogram_priors import prior_counts_by_cell
 from trellis.workflow.met_targets import targets_met
 from trellis.workflow.prepare import Prepared, foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.simulate import Simulation, simulate
+from trellis.workflow.simulate_histograms import simulate_histograms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +77,8 @@ def plan_report(
     prepared = prepare(spec, hierarchy, interests=areas)
     plan = foreseen(prepared)
     outlook = Outlook.of(plan, prepared.hierarchy)
+    if outlook is not None and plan.histogram is not None:
+        outlook = replace(outlook, aims=weighed_tables(spec, prepared.hierarchy))
     interests = prepared.interests
     known = AreaOutlook.of(plan, prepared.hierarchy, interests.spine, interests.categories)
     met = targets_met(prepared, outlook)
@@ -101,7 +106,7 @@ def _comparison(
             "with estimate.method gls_topdown or gls, without a spine."
         )
     shares, weights = spec.privacy.shares, None
-    if isinstance(shares, OptimalSharesSpec):
+    if isinstance(shares, OptimalSharesSpec) and outlook.aims is None:
         weights = level_weights(shares.optimal.weights, outlook.scene.measured_levels, spec.areas)
     return tuple(outlook.compare(names, weights))
 
@@ -126,8 +131,11 @@ def _simulation(
         )
     if spec.kind != "counts":
         raise SpecError("--simulate is for kind: counts.")
-    leaves = prior_counts(spec, prior, prepared.hierarchy, prepared.plan.schema)
-    targets = [line.target for line in met]
+    targets, tree = [line.target for line in met], prepared.hierarchy
+    if prepared.plan.histogram is not None:
+        counts = prior_counts_by_cell(spec, prior, tree, prepared.plan.schema)
+        return simulate_histograms(prepared, counts, releases, targets, progress=progress)
+    leaves = prior_counts(spec, prior, tree, prepared.plan.schema)
     return simulate(prepared, leaves, releases, targets, progress=progress)
 
 
@@ -186,6 +194,7 @@ def _simulation_to_json(simulation: Simulation) -> dict[str, Any]:
     lines = [
         {
             "area" if line.is_area else "level": line.level,
+            **({} if line.query is None else {"query": line.query}),
             "root_mean_square_error": line.root_mean_square,
             "linear_root_mean_square_error": line.linear_root_mean_square,
             "bias_by_size": line.bias,

@@ -24,11 +24,12 @@ from trellis.planning.spine.effects import with_effects
 from trellis.privacy.budget import Budget
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.flow_plan import flow_plan
 from trellis.workflow.flow_tree import flow_tree
-from trellis.workflow.histograms import plan_histogram_spec, read_spec_constraints
+from trellis.workflow.histograms import is_left_open, plan_histogram_spec, read_spec_constraints
 from trellis.workflow.interests import Interests
 from trellis.workflow.sources import resolve_source
 from trellis.workflow.spines import plan_with_interests, read_categories
@@ -70,13 +71,13 @@ def prepare(
     if spec.kind == GROUP_SIZES:
         return Prepared(spec, hierarchy, _plan_group_sizes(spec, hierarchy))
     if spec.declared_attributes is not None:
-        request = _counts_request(spec, hierarchy, spec.cell_schema(), {})
-        plan = plan_histogram_spec(spec, request, hierarchy)
+        plan = _plan_histograms(spec, hierarchy)
         constraints = read_spec_constraints(spec, plan, hierarchy)
         return Prepared(spec, hierarchy, plan, constraints=constraints)
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
     categories = read_categories(spec, hierarchy, interests)
-    request = _counts_request(spec, hierarchy, schema, categories)
+    budget, shares = _budget_and_shares(spec, hierarchy, schema, categories)
+    request = _counts_request(spec, budget, shares)
     planned = plan_with_interests(spec, request, hierarchy, schema, categories)
     return Prepared(spec, hierarchy, *planned)
 
@@ -100,14 +101,25 @@ def foreseen(prepared: Prepared) -> Plan:
     )
 
 
-def _counts_request(
-    spec: Spec,
-    hierarchy: Hierarchy,
-    schema: Schema,
-    categories: Mapping[str, Category] | None = None,
-) -> CountsRequest:
+def _plan_histograms(spec: Spec, hierarchy: Hierarchy) -> Plan:
+    """Shares of levels and queries as stated, or as computed."""
+    budget, shares, strategy = spec.privacy.budget, spec.privacy.shares, spec.strategy
+    if is_left_open(spec):
+        # Optimisers take a while to import; specs that state all do without.
+        from trellis.workflow.choose_strategy import chosen_strategy
+
+        found = chosen_strategy(spec, hierarchy)
+        request = _counts_request(spec, found.budget, found.shares)
+        return plan_histogram_spec(spec, request, found.strategy, hierarchy)
+    assert budget is not None
+    assert isinstance(shares, Shares)
+    assert not isinstance(strategy, OptimalStrategySpec)
+    request = _counts_request(spec, budget.value(), shares)
+    return plan_histogram_spec(spec, request, strategy, hierarchy)
+
+
+def _counts_request(spec: Spec, budget: Budget, shares: Shares) -> CountsRequest:
     privacy = spec.privacy
-    budget, shares = _budget_and_shares(spec, hierarchy, schema, categories or {})
     return CountsRequest(
         release=spec.release,
         dataset=spec.dataset,

@@ -68,6 +68,8 @@ from trellis.workflow.public_histograms import (
     estimate_into,
     kept_constraints,
     kept_estimates,
+    stated_rules,
+    without_rules,
     write_histogram_release,
 )
 from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
@@ -290,6 +292,14 @@ def reestimate(
         return _reestimate(folder, method, penalty, target, progress)
 
 
+def left_out(folder: RunFolder, method: str) -> list[str]:
+    """Keys of a run's spec that another method cannot keep, and does without."""
+    plan = replace(folder.plan(), method=method)
+    if plan.histogram is None or plan.is_whole:
+        return []
+    return stated_rules(yaml.safe_load(folder.spec.read_text(encoding="utf-8")))
+
+
 def _reestimate(
     folder: RunFolder,
     method: str,
@@ -301,6 +311,8 @@ def _reestimate(
         raise RunFolderError(f"{target.path} holds a run already. Choose another folder.")
     hierarchy = folder.hierarchy()
     spec, plan = _with_method(folder, method, penalty)
+    if plan.histogram is not None and not plan.is_whole:
+        spec, plan = without_rules(spec, plan)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
     if plan.spine is None:
         plan = with_expected_errors(plan, hierarchy)

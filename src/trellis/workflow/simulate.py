@@ -6,7 +6,7 @@ The errors are those of the published numbers, after all that clipping and round
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,13 +36,14 @@ _MARKS = 10
 class LevelOutcome:
     """Errors of the published cells of a level or category of areas, over simulated releases.
 
-    `level` is the name of either. `linear_squares` are those of the best linear unbiased estimates,
-    before anything is clipped. `by_size` has, for each class of size, how many cells it holds and
-    the sum of their errors.
+    `level` is the name of either, and `query` that of a table of a histogram. `linear_squares` are
+    those of the best linear unbiased estimates, before anything is clipped. `by_size` has, for each
+    class of size, how many cells it holds and the sum of their errors.
     """
 
     level: str
     is_area: bool = False
+    query: str | None = None
     cells: int = 0
     squares: float = 0.0
     linear_squares: float = 0.0
@@ -51,6 +52,10 @@ class LevelOutcome:
     false_positives: int = 0
     covered: int = 0
     has_intervals: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.level if self.query is None else f"{self.level}: {self.query}"
 
     def add(self, truth: NDArray, published: NDArray) -> None:
         """The published counts of another simulated release."""
@@ -116,8 +121,6 @@ def simulate(
     bits: RandomBits | None = None,
 ) -> Simulation:
     """Measure, estimate and compare, again and again, with `leaves` as the truth."""
-    if releases < 1:
-        raise SpecError("--simulate takes the number of releases to simulate, 1 or more.")
     plan, hierarchy = prepared.plan, prepared.hierarchy
     spine, counts = prepared.interests.spine, TrueCounts(leaves)
     if spine is None:
@@ -128,15 +131,23 @@ def simulate(
     outcomes = tuple(LevelOutcome(name, name not in plan.levels) for name in truths.counts)
     hits, factor = np.zeros(len(targets)), interval_factor(plan)
     bits = bits or OsRandom()
+    for numbers in chunks(releases, progress):
+        for number in numbers:
+            made = _release(prepared, exact, bits, number)
+            parts = truths.of_release(*made)
+            for outcome in outcomes:
+                _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
+            hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
+    return Simulation(releases, outcomes, tuple((hits / releases).tolist()))
+
+
+def chunks(releases: int, progress: Progress) -> Iterator[list[int]]:
+    """Numbers of releases, in about ten parts that are shown as they are done."""
+    if releases < 1:
+        raise SpecError("--simulate takes the number of releases to simulate, 1 or more.")
     for chunk in np.array_split(np.arange(releases), min(_MARKS, releases)):
         with progress.stage(f"simulate {chunk[0] + 1} to {chunk[-1] + 1} of {releases}"):
-            for number in chunk.tolist():
-                made = _release(prepared, exact, bits, number)
-                parts = truths.of_release(*made)
-                for outcome in outcomes:
-                    _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
-                hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
-    return Simulation(releases, outcomes, tuple((hits / releases).tolist()))
+            yield chunk.tolist()
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,11 @@ class Axis:
         coordinates = indicator @ self.basis
         return _clean(coordinates.T @ coordinates)
 
+    def parts(self, members: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sets of categories, as numbers by atom: in the basis, and the square of what is left."""
+        inside = _clean((members / np.sqrt(self.atom_sizes)) @ self.basis)
+        return inside, (members - members**2 / self.atom_sizes).sum(axis=1)
+
     @classmethod
     def of(cls, size: int, recodes: Iterable[tuple[int, ...]]) -> Axis:
         recodes = sorted(set(recodes), key=lambda group_of: max(group_of))
@@ -214,47 +219,76 @@ class Algebra:
         """Of each operator; 0 where some subspace has none."""
         return np.min([np.linalg.eigvalsh(block)[:, 0] for block in blocks], axis=0)
 
-    def variances(self, query: Query, covariance: FloatArray) -> FloatArray:
-        """Variances of the query's answers under written covariances: operators x query cells."""
-        kinds, kind_of_cell = self._kinds(query)
-        n = covariance.shape[1]
-        out = np.zeros((n, len(kinds)))
-        first = 0
-        for t in self.kept_sets:
-            n_atoms = _n_atoms(self.axes, t)
-            matrix = covariance[first : first + n_atoms**2].T.reshape(n, n_atoms, n_atoms)
-            first += n_atoms**2
-            for k, sets in enumerate(kinds):
-                inside = np.prod([sets[i].sum() for i in t]) if t else 1.0
-                vector = reduce(
-                    np.kron, [sets[i] for i in range(len(self.axes)) if i not in t], np.ones(1)
-                )
-                out[:, k] += inside * (matrix @ vector @ vector)
-        return np.maximum(out, 0.0)[:, kind_of_cell]
+    def variances(self, query: Query, covariance: Blocks) -> FloatArray:
+        """Variances of the query's answers under covariances: operators x query cells."""
+        kinds = self.cell_kinds(query)
+        return kinds.variances(covariance)[:, kinds.kind_of_cell]
 
-    def _kinds(self, query: Query) -> tuple[list[list[FloatArray]], NDArray[np.int64]]:
-        """Cells of the query that have the same variance, as members by atom of each attribute."""
+    def cell_kinds(self, query: Query) -> CellKinds:
+        """The cells of a query, those that have the same variance under all operators as one."""
         group_of = {factor.attribute: np.array(factor.group_of) for factor in query.factors}
-        table = []
+        members, numbers = [], []
         for i, axis in enumerate(self.axes):
             groups = group_of.get(i, np.zeros(axis.size, dtype=np.int64))
             counts = np.zeros((groups.max() + 1, axis.n_atoms))
             np.add.at(counts, (groups, axis.atom_of), 1.0)
-            table.append(counts)
-        attributes = [factor.attribute for factor in query.factors]
+            kinds, number = np.unique(counts, axis=0, return_inverse=True)
+            members.append(kinds)
+            numbers.append(number.ravel())
+        shape = tuple(len(kinds) for kinds in members)
         cells = np.unravel_index(np.arange(query.n_cells), query.shape or (1,))
-        kinds: dict[tuple, int] = {}
-        members: list[list[FloatArray]] = []
-        kind_of_cell = np.zeros(query.n_cells, dtype=np.int64)
-        for cell in range(query.n_cells):
-            at = {a: int(cells[position][cell]) for position, a in enumerate(attributes)}
-            sets = [table[i][at.get(i, 0)] for i in range(len(self.axes))]
-            key = tuple(tuple(s) for s in sets)
-            if key not in kinds:
-                kinds[key] = len(members)
-                members.append(sets)
-            kind_of_cell[cell] = kinds[key]
-        return members, kind_of_cell
+        position = [np.zeros(query.n_cells, dtype=np.int64) for _ in self.axes]
+        for cell, factor in zip(cells, query.factors, strict=False):
+            position[factor.attribute] = numbers[factor.attribute][cell]
+        kind_of_cell = np.ravel_multi_index(tuple(position), shape)
+        vectors, lengths = [], []
+        for subspace in self.subspaces:
+            vector, length = np.ones((1, 1)), np.ones(1)
+            for i, axis in enumerate(self.axes):
+                inside, outside = axis.parts(members[i])
+                if i in subspace:
+                    vector = np.repeat(vector, len(outside), axis=0)
+                    length = np.outer(length, outside).ravel()
+                else:
+                    vector = np.einsum("ka,lb->klab", vector, inside).reshape(
+                        len(vector) * len(inside), -1
+                    )
+                    length = np.repeat(length, len(inside))
+            vectors.append(vector)
+            lengths.append(length)
+        return CellKinds(kind_of_cell, vectors, lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellKinds:
+    """Indicators of a query's cells, projected on the subspaces; one row for each kind of cell.
+
+    Under M_U the projection on U has the square `lengths` * v' M_U v, v a row of `vectors`.
+    """
+
+    kind_of_cell: NDArray[np.int64]
+    vectors: Blocks
+    lengths: Blocks
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many cells are of each kind."""
+        return np.bincount(self.kind_of_cell, minlength=len(self.lengths[0]))
+
+    def squares(self, subspace: int, blocks: FloatArray) -> FloatArray:
+        """The squares of all kinds of cells under operators on one subspace: operators x kinds."""
+        v = self.vectors[subspace]
+        return ((blocks @ v.T) * v.T).sum(axis=1) * self.lengths[subspace]
+
+    def variances(self, covariance: Blocks) -> FloatArray:
+        """Variances of all kinds of cells: operators x kinds."""
+        parts = [self.squares(i, block) for i, block in enumerate(covariance)]
+        return np.maximum(np.sum(parts, axis=0), 0.0)
+
+    def weighted(self, subspace: int, weights: FloatArray) -> FloatArray:
+        """The matrix whose scalar product with M_U is the weighted sum of the squares."""
+        v = self.vectors[subspace]
+        return (v.T * (weights * self.lengths[subspace])) @ v
 
 
 def _check_size(recodes: Sequence[Sequence[tuple[int, ...]]]) -> None:

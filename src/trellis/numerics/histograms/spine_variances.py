@@ -92,7 +92,7 @@ def subtrees(hierarchy: Hierarchy, levels: Sequence[LevelPrecision]) -> list[Lev
     """The pass up, root first in the result."""
     leaf = levels[-1]
     precision = [_within(own, free) for own, free in zip(leaf.own, leaf.free, strict=True)]
-    covariance = [_inverse(j, free) for j, free in zip(precision, leaf.free, strict=True)]
+    covariance = [inverse(j, free) for j, free in zip(precision, leaf.free, strict=True)]
     out = [
         LevelSubtrees(np.zeros(hierarchy.sizes[-1], dtype=np.int64), covariance, precision, None)
     ]
@@ -105,9 +105,9 @@ def subtrees(hierarchy: Hierarchy, levels: Sequence[LevelPrecision]) -> list[Lev
         precision, covariance, from_children = [], [], []
         for i, free in enumerate(here.free):
             total = np.add.reduceat(below.covariance[i][members], firsts, axis=0)
-            from_children.append(_inverse(total, levels[level + 1].free[i]))
+            from_children.append(inverse(total, levels[level + 1].free[i]))
             precision.append(_within(here.own[i] + from_children[i], free))
-            covariance.append(_inverse(precision[i], free))
+            covariance.append(inverse(precision[i], free))
         out.append(LevelSubtrees(class_of, covariance, precision, from_children))
     return out[::-1]
 
@@ -144,7 +144,7 @@ def finals(
 
 def query_variances(algebra: Algebra, final: LevelFinal, query: Query) -> FloatArray:
     """Variances of the query's answers: classes x query cells, infinite where undetermined."""
-    out = algebra.variances(query, algebra.written(final.covariance))
+    out = algebra.variances(query, final.covariance)
     for inside, unknown in zip(algebra.support(query), final.unknown, strict=True):
         out[(unknown & inside).any(axis=1)] = inf
     return out
@@ -191,8 +191,10 @@ def _within(blocks: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
     return np.where(free[:, np.newaxis] & free, blocks, 0.0)
 
 
-def _inverse(blocks: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
+def inverse(blocks: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
     """The inverse on the free coordinates, 0 elsewhere."""
+    if blocks.shape[-1] == 1:
+        return 1 / blocks if free.all() else np.zeros_like(blocks)
     out = np.zeros_like(blocks)
     if free.any():
         at = np.flatnonzero(free)

@@ -12,16 +12,18 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     InstanceOf,
     PlainSerializer,
+    Tag,
     model_validator,
 )
 
 from trellis.errors import SpecError, StructureError
 from trellis.model.histograms import USED
 from trellis.model.schema import Recode, Schema
-from trellis.planning.budget import Shares
-from trellis.workflow.config.values import Name, PathText, SharesField
+from trellis.workflow.config.planning import form_of_shares, optimal_word
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
 MOST_CATEGORIES = 100_000
 
@@ -159,6 +161,31 @@ class ConstraintSpec(_Model):
         return self
 
 
+class OptimalQueriesSpec(_Model):
+    """Which queries may be measured, and what the errors of published tables count for."""
+
+    queries: dict[Name, tuple[str, ...]] | None = None
+    weights: dict[Name, Exact | dict[str, Exact]] | None = None
+
+
+class OptimalStrategySpec(_Model):
+    """Shares of queries that are computed: `optimal`, or `{optimal: {..}}`."""
+
+    optimal: OptimalQueriesSpec = OptimalQueriesSpec()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _word(cls, values: Any) -> Any:
+        return optimal_word(values)
+
+
+AnyStrategy = Annotated[
+    Annotated[dict[Name, SharesField], Tag("~")] | Annotated[OptimalStrategySpec, Tag("~optimal")],
+    Discriminator(form_of_shares),
+]
+"""Shares of queries by level, or how to compute them."""
+
+
 with warnings.catch_warnings():
     # pydantic has a method of that name, which nobody needs; the key is the clear one.
     warnings.filterwarnings("ignore", 'Field name "schema"')
@@ -168,7 +195,7 @@ with warnings.catch_warnings():
 
         schema: dict[Name, AttributeField] | None = None  # type: ignore[assignment]
         recodes: dict[Name, RecodeSpec] | None = None
-        strategy: dict[Name, SharesField] | None = None
+        strategy: AnyStrategy | None = None
         constraints: tuple[ConstraintSpec, ...] | None = None
         structural_zeros: Rules | None = None
         edit_rules: tuple[EditRule, ...] | None = None
@@ -204,13 +231,16 @@ def check_histogram(spec: Any) -> None:
             ("output.microdata", spec.output.microdata),
             ("output.measurements", spec.output.measurements),
             ("data.attributes", spec.data.attributes),
+            ("estimate.edit_rules", spec.estimate.edit_rules),
             ("estimate.passes", spec.estimate.passes),
         ):
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
         return
-    if spec.accuracy or not isinstance(spec.privacy.shares, Shares):
-        raise SpecError("Shares are stated for schema: accuracy and optimal shares are for counts.")
+    if spec.estimate.edit_rules and not spec.edit_rules:
+        raise SpecError(
+            "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
+        )
     if spec.output.measurements == USED and spec.estimate.method != "topdown":
         raise SpecError(
             f"output.measurements: used leaves out what {spec.estimate.method} reads: every "
@@ -218,6 +248,8 @@ def check_histogram(spec: Any) -> None:
         )
     if spec.areas or spec.spine:
         raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
+    if spec.estimate.method == "gls":
+        _check_real(spec)
     try:
         schema = spec.cell_schema()
     except StructureError as error:
@@ -231,6 +263,24 @@ def check_histogram(spec: Any) -> None:
             raise SpecError(
                 f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
             )
+
+
+def _check_real(spec: Any) -> None:
+    """Real estimates that may be negative keep no rule, and cannot be counted out as records."""
+    unfit = {
+        "output.microdata": spec.output.microdata,
+        "constraints": spec.constraints,
+        "structural_zeros": spec.structural_zeros,
+        "edit_rules": spec.edit_rules,
+        "estimate.passes": spec.estimate.passes,
+    }
+    if named := [key for key, value in unfit.items() if value]:
+        raise SpecError(
+            f"{', '.join(named)}: not with estimate.method gls, whose estimates are real numbers "
+            "without bounds. Take out, or use gls_topdown."
+        )
+    if spec.output.tables is not None and not any(spec.output.tables.values()):
+        raise SpecError("output.tables: estimate.method gls publishes tables alone. Name one.")
 
 
 def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:

@@ -77,21 +77,27 @@ class OptimalSharesSpec(_Model):
     @model_validator(mode="before")
     @classmethod
     def _word(cls, values: Any) -> Any:
-        if values == "optimal":
-            return {}
-        if isinstance(values, dict) and values.get("optimal", 0) is None:
-            return {**values, "optimal": {}}
-        return values
+        return optimal_word(values)
 
 
-def _form(value: Any) -> str:
-    is_optimal = value == "optimal" or isinstance(value, OptimalSharesSpec)
+def optimal_word(values: Any) -> Any:
+    """`optimal` is short for `{optimal: {}}`."""
+    if values == "optimal":
+        return {}
+    if isinstance(values, dict) and values.get("optimal", 0) is None:
+        return {**values, "optimal": {}}
+    return values
+
+
+def form_of_shares(value: Any) -> str:
+    """Which of the two forms shares are written in."""
+    is_optimal = value == "optimal" or hasattr(value, "optimal")
     return "~optimal" if is_optimal or (isinstance(value, dict) and "optimal" in value) else "~"
 
 
 AnyShares = Annotated[
     Annotated[SharesField, Tag("~")] | Annotated[OptimalSharesSpec, Tag("~optimal")],
-    Discriminator(_form),
+    Discriminator(form_of_shares),
 ]
 """Shares by level, or how to compute them."""
 
