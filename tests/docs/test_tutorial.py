@@ -128,7 +128,7 @@ def test_commuting_readme(tmp_path, monkeypatch):
     session = Session(folder.parents[1])
     for block in blocks_of("examples/commuting/README.md"):
         session.run(block)
-    assert "All 11 promises hold." in session.printed
+    assert "All 12 promises hold." in session.printed
 
 
 def test_spines_readme(tmp_path):

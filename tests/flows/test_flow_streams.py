@@ -209,6 +209,7 @@ def test_the_command_evaluates_flows(tmp_path):
     done = run.invoke(app, ["evaluate", folder, "--truth", str(spec), "--confidential-out", out])
     assert done.exit_code == 0, done.output
     assert "CONFIDENTIAL" in done.output
+    assert "max" in done.output
     assert (tmp_path / "secret" / "CONFIDENTIAL-evaluation.html").exists()
     assert not [p for f in verify_run(folder) for p in f.problems]
 

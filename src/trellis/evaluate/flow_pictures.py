@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+import numpy as np
 import pyarrow.compute as pc
 
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import paragraph, picture, section, table
 from trellis.evaluate.public_run import PublicRun
+from trellis.model.flow_estimators import looks_below
 
 Flow = tuple[str, str, int, float]
 """Origin, destination, count, standard error; largest first."""
@@ -49,17 +51,24 @@ def flows_between_areas(run: PublicRun) -> str:
 
 
 def how_accurate_flows_are(run: PublicRun) -> str:
-    """The noise of every level; it is the same for all its pairs."""
-    errors = [(e.level, e.median) for e in run.plan.expected_errors or ()]
+    """The median standard error of the flows that are listed, by level."""
+    found = ((level, run.table(level, ["std_error"])["std_error"]) for level in run.plan.levels)
+    errors = [(level, float(np.median(column))) for level, column in found if len(column)]
+    title = "Standard error of a flow, median of those listed"
+    rests_on = (
+        "the best linear unbiased estimate from all measurements above and below it"
+        if looks_below(run.plan.method)
+        else "its own measurement"
+    )
     return section(
         "How accurate it is",
         paragraph(
-            "The standard error of a flow is that of its own measurement. The true number lies "
+            f"The standard error of a flow is that of {rests_on}. The true number lies "
             f"between lower and upper with confidence {run.plan.confidence}, for a flow that was "
             "named before the table was seen. Of flows that were picked because they are listed, "
             "more are too high than too low. A pair without any trip can be listed."
         ),
-        picture(bar_chart("Standard error of a flow", "", errors)),
+        *([picture(bar_chart(title, "", errors))] if errors else []),
     )
 
 

@@ -16,7 +16,10 @@ from trellis.storage.atomic import reporting_os_errors, write_json, write_text
 STEM = "CONFIDENTIAL-evaluation"
 BANNER = "CONFIDENTIAL: made from the records. Do not publish, and do not put into a run folder."
 
-COLUMNS = ("level", "areas", "mean |error|", "rms error", "bias", "false +", "false -", "covered")
+COLUMNS = (
+    "level", "areas", "mean |error|", "rms error", "max |error|", "bias", "false +", "false -",
+    "covered",
+)  # fmt: skip
 
 
 def write_evaluation(
@@ -41,6 +44,7 @@ def level_row(level: LevelErrors) -> list[str]:
         f"{level.areas:,}",
         number(e.mean_absolute_error),
         number(e.root_mean_squared_error),
+        number(e.largest_error),
         number(e.bias),
         _percent(_false_positive_rate(level)),
         _percent(level.false_negatives / (e.counts - n_zeros) if e.counts > n_zeros else None),
