@@ -13,13 +13,14 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from _generated_state import LEVELS, QUERIES, SCHEMA, variances
 from scipy import sparse
 
 from trellis.estimate import round_family, solve_family
+from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.model.queries import parse_query
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the integer program
@@ -47,16 +48,25 @@ TWO = ("hispanic * cenrace", "detailed")
 def family(n_children: int, n_cells: int, level: str, seed: int = 0):
     """Children with `n_cells` cells in use, and noisy answers to all queries."""
     rng = np.random.default_rng(seed)
+    truth = true_children(n_children, n_cells, rng)
+    return truth.sum(axis=0), *noisy_answers(truth, level, rng)
+
+
+def true_children(n_children: int, n_cells: int, rng: np.random.Generator) -> np.ndarray:
     used = rng.choice(SCHEMA.n_cells, n_cells, replace=False)
     truth = np.zeros((n_children, SCHEMA.n_cells), dtype=np.int64)
     truth[:, used] = rng.poisson(rng.gamma(0.3, 12, n_cells), (n_children, n_cells))
     truth[0, used] += 1
+    return truth
+
+
+def noisy_answers(truth: np.ndarray, level: str, rng: np.random.Generator):
     noise = variances(level)
     values = {}
     for name in QUERIES:
         answer = parse_query(SCHEMA, name).answer(truth)
         values[name] = answer + np.rint(rng.normal(0, noise[name] ** 0.5, answer.shape))
-    return truth.sum(axis=0), values, noise
+    return values, noise
 
 
 def lifted(parent, values, noise):
@@ -151,6 +161,63 @@ def compare_solvers() -> None:
     print(f"targets: {TARGETS}, at 4,000 variables or more and a distance of at most 0.03\n")
 
 
+def facility_bounds(truth: np.ndarray, slack: float) -> list[FamilyBound]:
+    """By child: the exact total, nobody in types that it lacks, and others near the truth."""
+    held = parse_query(SCHEMA, "hhgq").answer(truth)
+    total = truth.sum(axis=1, keepdims=True)
+    return [
+        FamilyBound("hhgq", np.floor(held * (1 - slack)), np.floor(held * (1 + slack))),
+        FamilyBound("total", total.astype(float), total.astype(float)),
+    ]
+
+
+def solve_under_constraints() -> None:
+    print("exact totals, and bounds on hhgq from below and above, of every child: processor time")
+    print("over that of the plain family, distance, largest violation before rounding, and bounds")
+    print(
+        "      family  bounds +-    solve   distance  violation    round  solve and round  broken"
+    )
+    for n_children, n_cells, level in FAMILIES:
+        rng = np.random.default_rng(0)
+        truth = true_children(n_children, n_cells, rng)
+        kind = parse_query(SCHEMA, "hhgq").cell_of
+        closed = rng.random((n_children, 8)) < 0.3
+        truth[1:][closed[1:, kind]] = 0
+        values, noise = noisy_answers(truth, level, rng)
+        plain = timed_family(truth, values, noise, [])
+        for slack in (1.0, 0.1, 0.02):
+            bounds = facility_bounds(truth, slack)
+            found = timed_family(truth, values, noise, bounds)
+            answers = [parse_query(SCHEMA, bound.query).answer(found[3]) for bound in bounds]
+            broken = sum(
+                ((answer < bound.lower) | (answer > bound.upper)).sum()
+                for answer, bound in zip(answers, bounds, strict=True)
+            )
+            assert (found[3].sum(axis=0) == truth.sum(axis=0)).all()
+            ratio = (found[0] + found[1]) / (plain[0] + plain[1])
+            print(
+                f"{n_children:>5} x{n_cells:>5,}{slack:>11.0%}{found[0] / plain[0]:>8.2f}x"
+                f"{found[2].distance:>11.3f}{found[2].violation:>11.3f}"
+                f"{found[1] / plain[1]:>7.2f}x{ratio:>16.2f}x{broken:>8}",
+                flush=True,
+            )
+    print("target: at most 3x the plain family\n")
+
+
+def timed_family(truth, values, noise, bounds):
+    """Processor time of solving and of rounding, the solution, and the whole children."""
+    parent = truth.sum(axis=0)
+    times = []
+    for _ in range(REPETITIONS + 1):  # the first may compile
+        began = process_time()
+        found = solve_family(SCHEMA, parent, QUERIES, values, noise, bounds=bounds)
+        between = process_time()
+        whole = round_family(SCHEMA, parent, found.children, QUERIES, bounds=bounds)
+        times.append((between - began, process_time() - between))
+    solving, rounding = (median(column) for column in zip(*times[1:], strict=True))
+    return solving, rounding, found, whole
+
+
 def largest_shift(x: np.ndarray, y: np.ndarray) -> float:
     return max(np.abs(parse_query(SCHEMA, q).answer(y - x)).mean() for q in QUERIES)
 
@@ -219,6 +286,7 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     print(f"median of {REPETITIONS} runs, on one core, checks of arguments included\n")
     compare_solvers()
+    solve_under_constraints()
     compare_rounding()
     shifts_of_many_families()
 

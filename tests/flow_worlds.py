@@ -14,6 +14,7 @@ import yaml
 import trellis
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy, Plan, Schema
+from trellis.model.flow_estimators import has_penalty
 from trellis.model.flows import FlowTree
 from trellis.planning.budget import Shares
 from trellis.planning.flows import FlowsRequest, plan_flows
@@ -113,6 +114,8 @@ def flows_plan(tree: FlowTree, schema: Schema = ONE_CELL, **changes: Any) -> Pla
         "penalty": None,
         "confidence": Fraction(9, 10),
     }
+    if has_penalty(changes.get("estimator", "")):
+        request["penalty"] = Fraction(1)
     return plan_flows(FlowsRequest(**request | changes), tree, schema, "digest")
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
+import trellis
 from trellis.model import Hierarchy, Plan, Schema
 from trellis.model.schema import Recode
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
 from trellis.planning.histograms import HistogramRequest, plan_histograms
+from trellis.verify import verify_run
 from worlds import REQUEST, changed
 
 TREE = Hierarchy.from_paths(
@@ -94,3 +100,38 @@ def write_histogram_world(
     spec = folder / "spec.yaml"
     spec.write_text(yaml.safe_dump(changed(SPEC, **changes), sort_keys=False), encoding="utf-8")
     return spec
+
+
+# -- run folders ----------------------------------------------------------------------------------
+
+
+def problems(path: Path) -> dict[str, tuple[str, ...]]:
+    """What verification finds, by the name of the check."""
+    return {finding.check: finding.problems for finding in verify_run(path) if finding.problems}
+
+
+def assert_resumes(spec: Path, run: Path) -> None:
+    """Whatever of the public half is gone is made again, the same."""
+    before = pq.read_table(run / "release" / "town" / "sex.parquet")
+    for gone in ("manifest.json", "release", "report", "estimates"):
+        path = run / gone
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (run / "manifest.json").unlink(missing_ok=True)
+        trellis.run(trellis.Spec.load(spec), run)
+        assert problems(run) == {}
+    assert pq.read_table(run / "release" / "town" / "sex.parquet").equals(before)
+
+
+def rewrite(path: Path, **columns: Callable[[list[Any]], list[Any]]) -> None:
+    """Change columns of a Parquet file in place."""
+    table = pq.ParquetFile(path).read()
+    for name, change in columns.items():
+        values = table[name].to_pylist()
+        index = table.column_names.index(name)
+        new = pa.array(change(values), table.schema.field(name).type)
+        table = table.set_column(index, name, new)
+    pq.write_table(table, path)
+
+
+def bumped(values: list[Any], by: float = 1) -> list[Any]:
+    return [values[0] + by, *values[1:]]

@@ -5,7 +5,7 @@ release is a child that is killed (SIGKILL) just before its n-th call, where cal
 by this package, of Python or C functions alike: `os.rename`, `fsync` and each SQL statement of the
 ledger among them. Another child resumes. Prints one JSON object per trial.
 
-    python killed_runs.py FOLDER SEED BEFORE DURING AFTER [MUTATION]
+    python killed_runs.py WORLD FOLDER SEED BEFORE DURING AFTER [MUTATION]
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
+import histogram_worlds
 import trellis
+from histogram_release_worlds import write_histogram_world
+from trellis.estimate.histograms.estimators import estimate_topdown
 from trellis.estimate.methods import estimate
 from trellis.model.statement import attacks_in_words
 from trellis.privacy.ledger import Ledger
@@ -34,6 +37,15 @@ from worlds import TREE, noisy, plan_for, write_world
 PACKAGE = Path(trellis.__file__).parent
 ACCOUNTING = str(PACKAGE / "privacy" / "accounting")  # pure mathematics, tens of thousands of calls
 POISON = b"never to be read"
+
+
+def write_used_world(folder: Path) -> Path:
+    """Histograms that are measured level by level, where the levels above leave anyone."""
+    output = {"tables": {"default": ["total"]}, "measurements": "used"}
+    return write_histogram_world(folder, estimate={"method": "topdown"}, output=output)
+
+
+WORLDS = {"counts": write_world, "used": write_used_world}
 
 
 def release(spec: Path) -> None:
@@ -82,6 +94,10 @@ def warm_up(spec: Path) -> None:
     """Compile, and find what takes long, once for all children; without starting a thread."""
     plan = plan_for()
     estimate(noisy(plan, TREE, np.ones((TREE.size(TREE.leaf_level), 1), np.int64)), tie_seed=0)
+    measured = [{"detailed": 1.0, "total": 0.0}, *[{"detailed": 1.0, "b": 1.0}] * 3]
+    chance = np.random.default_rng(0)
+    _, evidence = histogram_worlds.evidence(histogram_worlds.TREE, measured, chance)
+    estimate_topdown(evidence, tie_seed=0, workers=1)
     assert in_child(lambda: release(spec)) == 0
     attacks_in_words(RunFolder(spec.parent / "out").plan())
 
@@ -205,22 +221,25 @@ def forget_the_run() -> None:
 MUTATIONS = {f.__name__: f for f in (charge_after_drawing, reuse_what_lies_there, forget_the_run)}
 
 
-def main(folder: Path, seed: int, numbers: dict[str, int], mutation: str | None = None) -> None:
+def main(
+    world: str, folder: Path, seed: int, numbers: dict[str, int], mutation: str | None = None
+) -> None:
     if mutation:
         MUTATIONS[mutation]()
-    warm_up(write_world(folder / "warm"))
-    calls = count_calls(write_world(folder / "whole"))
+    write = WORLDS[world]
+    warm_up(write(folder / "warm"))
+    calls = count_calls(write(folder / "whole"))
     ends = dict(zip(("before", "during", "after"), ("during", "after", "end"), strict=True))
     chance = random.Random(seed)
     for phase, number in numbers.items():
         points = range(calls[phase], calls[ends[phase]] + 1)
         for call in chance.sample(points, number):
             place = folder / f"{phase}-{call}"
-            print(json.dumps({"phase": phase} | trial(write_world(place), call)), flush=True)
+            print(json.dumps({"phase": phase} | trial(write(place), call)), flush=True)
             shutil.rmtree(place)
 
 
 if __name__ == "__main__":
-    place, seed, before, during, after, *mutation = sys.argv[1:]
+    world, place, seed, before, during, after, *mutation = sys.argv[1:]
     numbers = {"before": int(before), "during": int(during), "after": int(after)}
-    main(Path(place), int(seed), numbers, *mutation)
+    main(world, Path(place), int(seed), numbers, *mutation)

@@ -12,6 +12,7 @@ from contracts.canary import (
     COUNT,
     FRACTION,
     TEXT,
+    crash,
     crash_shows_no_planted_value,
     found,
     goes_on_without_a_second_charge,
@@ -19,6 +20,7 @@ from contracts.canary import (
     texts_in,
 )
 from trellis.privacy.ledger import Ledger
+from trellis.workflow import histogram_descent
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-4.
 SPEC = {
@@ -63,9 +65,19 @@ def world(folder, table=GOOD, **changes):
     return folder / "spec.yaml"
 
 
-@pytest.mark.parametrize("method", ["gls_topdown", "topdown"])
-def test_full_run_shows_no_planted_value(tmp_path, invoke, method):
-    spec = world(tmp_path / "w", estimate={"method": method})
+USED = {"estimate": {"method": "topdown"}, "output": {"measurements": "used"}}
+NO_RULES = {"structural_zeros": None, "constraints": None, "edit_rules": None}
+WAYS = [
+    {"estimate": {"method": "gls_topdown"}},
+    {"estimate": {"method": "topdown"}},
+    {"estimate": {"method": "gls"}, **NO_RULES},
+    USED,
+]
+
+
+@pytest.mark.parametrize("changes", WAYS, ids=str)
+def test_full_run_shows_no_planted_value(tmp_path, invoke, changes):
+    spec = world(tmp_path / "w", **changes)
     for command in (["check", spec], ["plan", spec], ["run", spec], ["run", spec]):
         code, texts = invoke(*command)
         assert code == 0, texts
@@ -122,10 +134,38 @@ def test_the_rule_that_records_break_is_named_in_the_confidential_log_only(tmp_p
     assert not inside.exists()
 
 
-@pytest.mark.parametrize("step", ["measure_histograms", "sync_tree", "publish"])
-def test_crash_in_every_later_step_shows_no_planted_value(tmp_path, invoke, monkeypatch, step):
-    spec = world(tmp_path / "w")
+STEPS = [
+    ("measure_histograms", {}),
+    ("sync_tree", {}),
+    ("publish", {}),
+    ("measure_used_histograms", USED),
+    ("publish", USED),
+]
+
+
+@pytest.mark.parametrize(("step", "changes"), STEPS, ids=str)
+def test_crash_in_every_later_step_shows_no_planted_value(
+    tmp_path, invoke, monkeypatch, step, changes
+):
+    spec = world(tmp_path / "w", **changes)
     crash_shows_no_planted_value(spec, step, invoke, monkeypatch)
+
+
+def test_a_descent_that_breaks_off_leaves_nothing(tmp_path, invoke, monkeypatch):
+    """The first level is on disk, and nothing of it is said, left behind, or used again."""
+    spec = world(tmp_path / "w", **USED)
+    with monkeypatch.context() as patch:
+        patch.setattr(histogram_descent, "write_counts", crash)
+        code, texts = invoke("run", spec)
+    assert code == 1
+    assert not found(texts)
+    assert not any("level" in text for text in texts[:2])
+    run = spec.parent / "runs" / "canary"
+    assert not [path for path in run.rglob("*") if "measurements" in path.as_posix()]
+    assert invoke("run", spec)[0] == 0
+    assert invoke("verify", run)[0] == 0
+    (entry,) = Ledger(spec.parent / "ledger.sqlite").entries("canary")
+    assert entry.is_settled
 
 
 # -- spent once -----------------------------------------------------------------------------------
@@ -147,6 +187,18 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
     monkeypatch.setattr(histograms, "noisy_answer", bare)
     spec = world(tmp_path / "w")
+    assert invoke("run", spec)[0] == 0
+    assert found(texts_in(spec.parent / "runs"))
+
+
+def test_mutation_measuring_used_rows_without_noise_is_found(tmp_path, invoke, monkeypatch):
+    from trellis.measure import histograms
+
+    def bare(planned, query, cells, area, cell, bits):
+        return cells.marginal_rows(query.cell_of, query.n_cells, area, cell)
+
+    monkeypatch.setattr(histograms, "noisy_rows", bare)
+    spec = world(tmp_path / "w", **USED)
     assert invoke("run", spec)[0] == 0
     assert found(texts_in(spec.parent / "runs"))
 

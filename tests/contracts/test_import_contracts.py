@@ -20,6 +20,9 @@ BREACHES = {
     "the tabulation of group sizes after the measurement step": (
         "workflow/public_half.py", "from trellis.ingest.group_sizes import Sizes",
         "True counts stop at the measurement file"),
+    "a descent of histograms after the measurement step": (
+        "workflow/public_half.py", "from trellis.workflow import histogram_descent",
+        "True counts stop at the measurement file"),
     "an evaluation inside a run": (
         "workflow/api.py", "from trellis.workflow.evaluation import evaluate_run",
         "The truth is compared with a release by one command"),

@@ -49,14 +49,20 @@ def assert_kept(trials: list[dict], **numbers: int) -> None:
 
 
 def test_killed_at_a_few_points(tmp_path):
-    trials = printed_by("killed_runs", tmp_path, 1, 1, 4, 1)
+    trials = printed_by("killed_runs", "counts", tmp_path, 1, 1, 4, 1)
     assert_kept(trials, before=1, during=4, after=1)
 
 
+def test_killed_in_a_descent_of_histograms(tmp_path):
+    trials = printed_by("killed_runs", "used", tmp_path, 1, 0, 4, 0)
+    assert_kept(trials, during=4)
+
+
 @pytest.mark.slow
-def test_killed_at_fifty_points(tmp_path):
+@pytest.mark.parametrize("world", killed_runs.WORLDS)
+def test_killed_at_fifty_points(tmp_path, world):
     seed = int.from_bytes(os.urandom(4))  # other points every time; the message names them
-    trials = printed_by("killed_runs", tmp_path, seed, 12, 26, 12)
+    trials = printed_by("killed_runs", world, tmp_path, seed, 12, 26, 12)
     assert_kept(trials, before=12, during=26, after=12)
     # The points include the interesting ones: charged, half written, settled.
     assert {0, 1} == {trial["seen"]["charges"] for trial in trials}
@@ -74,5 +80,5 @@ CAUGHT = {
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", killed_runs.MUTATIONS)
 def test_mutation_is_caught(tmp_path, mutation):
-    trials = printed_by("killed_runs", tmp_path, 1, 0, 12, 0, mutation)
+    trials = printed_by("killed_runs", "counts", tmp_path, 1, 0, 12, 0, mutation)
     assert any(CAUGHT[mutation] in faults(trial) for trial in trials)

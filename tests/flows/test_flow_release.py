@@ -169,8 +169,7 @@ def test_whole_flows_add_up_on_any_tree(tmp_path_factory, origins, destinations,
     origin, destination = np.divmod(keys.astype(np.int32), destinations.sizes[-1])
     flows = TrueFlows(origin.astype(np.int32), destination.astype(np.int32),
                       rng.integers(1, 20, keys.size))  # fmt: skip
-    plan = flows_plan(tree, estimator=method, penalty=1 if method == "sparse" else None,
-                      neighbours=rel, budget=Budget(rho=1))  # fmt: skip
+    plan = flows_plan(tree, estimator=method, neighbours=rel, budget=Budget(rho=1))
     folder = tmp_path_factory.mktemp("run")
     claim = Claim("run", "token", plan.privacy)
     measure_flows(folder, plan, tree, flows, claim, SeededBits(seed), seed, workers=1)

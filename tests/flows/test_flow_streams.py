@@ -12,6 +12,7 @@ from seeded_bits import SeededBits
 from trellis.confidential.flows import TrueFlows
 from trellis.errors import RunFolderError, StructureError
 from trellis.estimate.flows import levels as flow_levels
+from trellis.estimate.flows import runs as flow_runs
 from trellis.execution.threads import map_in_order
 from trellis.model import Hierarchy
 from trellis.model.flow_estimators import FLOW_ESTIMATORS
@@ -51,13 +52,12 @@ def estimated(folder, plan, tree, seed):
 @pytest.mark.parametrize("method", FLOW_ESTIMATORS)
 def test_runs_of_any_size_give_the_same_flows(tmp_path, monkeypatch, method):
     tree = tree_of(WIDE)
-    plan = flows_plan(tree, estimator=method, penalty=1 if method == "sparse" else None,
-                      budget=Budget(rho=1))  # fmt: skip
+    plan = flows_plan(tree, estimator=method, budget=Budget(rho=1))
     claim = Claim("run", "token", plan.privacy)
-    monkeypatch.setattr(flow_levels, "MOST_CHILDREN", 5)
+    monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 5)
     measure_flows(tmp_path, plan, tree, some_flows(tree), claim, SeededBits(1), 7, workers=1)
     small = estimated(tmp_path, plan, tree, 7)
-    monkeypatch.setattr(flow_levels, "MOST_CHILDREN", 10**6)
+    monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 10**6)
     large = estimated(tmp_path, plan, tree, 7)
     for a, b in zip(small, large, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
@@ -68,7 +68,7 @@ def test_threads_measure_all_children_once(tmp_path, monkeypatch):
     """With real randomness and two threads, families are complete and in order."""
     tree = tree_of(WIDE)
     plan = flows_plan(tree)
-    monkeypatch.setattr(flow_levels, "MOST_CHILDREN", 20)
+    monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 20)
     claim = Claim("run", "token", plan.privacy)
     measure_flows(tmp_path, plan, tree, some_flows(tree), claim, OsRandom(), 7, workers=2)
     for above, below in pairwise(range(1, len(plan.levels))):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from html import unescape
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,18 @@ import yaml
 from typer.testing import CliRunner
 
 import trellis
-from histogram_release_worlds import write_histogram_world
+from histogram_release_worlds import (
+    assert_resumes,
+    bumped,
+    problems,
+    rewrite,
+    write_histogram_world,
+)
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.model import Schema
+from trellis.model.codebook import factors_in_words
 from trellis.storage.histogram_estimates import read_histogram_estimates
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
@@ -46,10 +55,6 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def run_copy(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "run")
-
-
-def problems(path):
-    return {finding.check: finding.problems for finding in verify_run(path) if finding.problems}
 
 
 def test_a_finished_release_keeps_its_promises(finished):
@@ -117,6 +122,30 @@ def test_microdata_count_to_the_tables(finished):
     assert sum(person["town"] is None for person in people) == 5
 
 
+def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
+    guide = (finished / "release" / "README.md").read_text()
+    page = unescape((finished / "report" / "index.html").read_text())
+    for words in (
+        "age on level town: at least what a public table states (homes: at least one each).",
+        "a coarser age: no (0); yes (1, 2, 3)",
+        "age = 0 and sex = f",
+        "age < 1 requires age >= 1",
+    ):
+        assert words in guide
+        assert words in page
+    assert "| state | 3 | `state/adult,sex.parquet` | 4 |" in guide
+    assert "For example, nation r (no, f): published" in page
+    assert "Edit rules hold where sums and bounds allow" in page
+    assert "../release/microdata.parquet" in page
+    assert "<script" not in page  # there is no tree of areas for it to open
+
+
+def test_many_categories_are_told_by_their_ends():
+    years = [str(i) for i in range(120)]
+    schema = Schema({"age": years, "sex": ["f", "m"]})
+    assert factors_in_words(schema) == {"age": "120 categories from 0 to 119", "sex": "f, m"}
+
+
 def test_what_is_not_there_is_said(finished):
     release = trellis.Release(finished)
     with pytest.raises(RunFolderError, match="has tables of total, adult"):
@@ -130,32 +159,10 @@ def test_what_is_not_there_is_said(finished):
 
 
 def test_the_run_resumes_after_every_stage(finished, run_copy):
-    spec = finished.parents[1] / "spec.yaml"
-    before = pq.read_table(run_copy / "release" / "town" / "sex.parquet")
-    for gone in ("manifest.json", "release", "report", "estimates"):
-        path = run_copy / gone
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (run_copy / "manifest.json").unlink(missing_ok=True)
-        trellis.run(trellis.Spec.load(spec), run_copy)
-        assert problems(run_copy) == {}
-    assert pq.read_table(run_copy / "release" / "town" / "sex.parquet").equals(before)
+    assert_resumes(finished.parents[1] / "spec.yaml", run_copy)
 
 
 # -- broken promises ------------------------------------------------------------------------------
-
-
-def rewrite(path, **columns):
-    table = pq.ParquetFile(path).read()
-    for name, change in columns.items():
-        values = table[name].to_pylist()
-        index = table.column_names.index(name)
-        new = pa.array(change(values), table.schema.field(name).type)
-        table = table.set_column(index, name, new)
-    pq.write_table(table, path)
-
-
-def bumped(values, by=1):
-    return [values[0] + by, *values[1:]]
 
 
 def moved(values):
@@ -212,6 +219,36 @@ def test_a_wrong_audit_is_found(run_copy):
     assert "edit_rules" in problems(run_copy)
 
 
+def test_rules_hold_where_nothing_binds_and_an_area_that_breaks_one_is_found(tmp_path):
+    rules = {"edit_rules": ["age < 1 requires age >= 1", "age > 0 requires age = 0"]}
+    people = "town,age,sex,people\na1,0,m,1\na2,1,f,1\nb1,0,f,1\nc,3,m,1\n"
+    exact = {"totals": ["nation"]}
+    spec = write_histogram_world(tmp_path, people=people, unprotected=exact, **rules)
+    run = trellis.run(trellis.Spec.load(spec)).path
+    assert problems(run) == {}
+    audit = json.loads((run / "release" / "edit_rules.json").read_text())
+    assert [line["broken_in"] for line in audit] == [0] * 6
+    assert "were exchanged" in (run / "release" / "README.md").read_text()
+    for level, areas in (("state", [0, 0]), ("town", [0, 1])):  # a child here, an adult there
+        path = run / "estimates" / f"level={level}.parquet"
+        schema = pq.read_schema(path)
+        forged = pa.table({"area": areas, "cell": [0, 2], "count": [1, 1]}).cast(schema)
+        pq.write_table(forged, path)
+    assert any("its area of state none" in problem for problem in problems(run)["edit_rules"])
+
+
+def test_rules_are_only_audited_if_the_spec_says_so(tmp_path):
+    spec = write_histogram_world(tmp_path, estimate={"edit_rules": "audit"}, **RULES)
+    run = trellis.run(trellis.Spec.load(spec)).path
+    assert problems(run) == {}
+    assert "checked and not enforced" in (run / "release" / "README.md").read_text()
+    assert "Audited: age < 1" in invoke("plan", spec).stdout
+    plan = json.loads((run / "plan.json").read_text())
+    plan["histogram"]["enforce_edit_rules"] = True
+    (run / "plan.json").write_text(json.dumps(plan))
+    assert any("differ" in problem for problem in problems(run)["edit_rules"])
+
+
 def test_a_person_in_an_impossible_cell_is_found(run_copy):
     plan = json.loads((run_copy / "plan.json").read_text())
     plan["histogram"]["structural_zeros"] = ["sex = m"]
@@ -261,6 +298,17 @@ def test_odd_worlds_are_released(tmp_path, changes):
     assert problems(release.path) == {}
 
 
+def test_categories_that_look_like_formulas(tmp_path):
+    people = "town,age,sex,people\na1,0,=f,10\na1,3,-m,13\n"
+    changes = {"schema__sex": ["=f", "-m"], "output__tables": {"state": ["sex"]}}
+    spec = write_histogram_world(tmp_path, people=people, output__csv=True, **changes)
+    release = trellis.run(trellis.Spec.load(spec))
+    assert problems(release.path) == {}
+    text = (release.path / "release" / "state" / "sex.csv").read_text()
+    assert '"\'=f"' in text
+    assert set(release.table("state", "sex")["sex"].to_pylist()) == {"=f", "-m"}
+
+
 def test_nobody_at_all(tmp_path):
     spec = write_histogram_world(tmp_path, people="town,age,sex,people\na1,0,m,0\n")
     release = trellis.run(trellis.Spec.load(spec))
@@ -293,7 +341,7 @@ def test_plan_shows_queries_and_rules(tmp_path):
     spec = write_histogram_world(tmp_path, **RULES)
     shown = invoke("plan", spec)
     assert shown.exit_code == 0
-    for words in ("adult * sex", "1/12", "Impossible: age = 0 and sex = f", "Audited: age < 1",
+    for words in ("adult * sex", "1/12", "Impossible: age = 0 and sex = f", "Enforced: age < 1",
                   "Tables: nation: total", "spends a share on totals"):  # fmt: skip
         assert words in shown.stdout
     assert json.loads(invoke("plan", spec, "--json").stdout)["histogram"]["microdata"] is True
@@ -335,6 +383,8 @@ def test_passes_go_with_schema(tmp_path):
         ({"structural_zeros": ["age < 1 or"]}, "expected"),
         ({"structural_zeros": [{"age < 1": "rare"}]}, "impossible"),
         ({"edit_rules": ["age < 1"]}, "requires"),
+        ({"estimate": {"edit_rules": "enforce"}}, "goes with edit_rules"),
+        ({"estimate": {"edit_rules": "relax"}}, "audit"),
         ({"data__attributes": {"height": "h"}}, "names 'height'"),
         ({"data__cells": {"f": "women"}, "data__count": None}, "is no cell"),
         ({"output__tables": {"state": ["height"]}}, "'height'"),
@@ -392,4 +442,6 @@ def test_group_totals_are_kept(tmp_path):
     assert problems(release.path) == {}
     towns = {r["geocode"]: r["count"] for r in release.table("town", "total").to_pylist()}
     assert towns["a1"] + towns["a2"] >= 20
+    guide = (release.path / "release" / "README.md").read_text()
+    assert "total on level town, summed over groups of areas: at least" in guide
     assert np.all(np.array(list(towns.values())) >= 0)

@@ -121,19 +121,20 @@ def constrained(counts):
     return Constraints((most, least), ~(counts.leaves.dense().any(axis=0)))
 
 
+@pytest.mark.parametrize("passes", [(), ("sex",), ("adult * sex", "age")])
 @pytest.mark.parametrize("with_rules", [False, True])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_same_noise_gives_the_same_results(tmp_path, monkeypatch, seed, with_rules):
+def test_the_same_noise_gives_the_same_results(tmp_path, monkeypatch, seed, with_rules, passes):
     """Noise that is left out changes nothing: fitted on all of it, the counts are the same."""
     rng = np.random.default_rng(seed)
     counts = truth(rng, share=0.1)
-    exact = {"unprotected_totals": ("state",)} if with_rules else {}
-    constraints = constrained(counts) if with_rules else None
-    plan, every = used_plan(**exact), used_plan(**exact, measurements="complete")
+    wish = {"unprotected_totals": ("state",) if with_rules else (), "passes": passes}
+    given = {"constraints": constrained(counts) if with_rules else None, "passes": passes}
+    plan, every = used_plan(**wish), used_plan(**wish, measurements="complete")
     claim = Claim("run", "token", plan.privacy)
     measure_histograms(tmp_path / "all", every, TREE, counts, claim, SeededBits(seed), workers=1)
     complete = MeasuredHistograms(tmp_path / "all", every, TREE)
-    expected = estimate_topdown(complete, 5, constraints=constraints, workers=1)
+    expected = estimate_topdown(complete, 5, **given, workers=1)
     assert complete.decisive_counts() == []
 
     def same_answer(planned, query, cells, first, last, bits):
@@ -145,11 +146,11 @@ def test_the_same_noise_gives_the_same_results(tmp_path, monkeypatch, seed, with
 
     monkeypatch.setattr(measuring, "noisy_answer", same_answer)
     monkeypatch.setattr(measuring, "noisy_rows", same_rows)
-    used = measure_used(tmp_path / "used", plan, counts, constraints=constraints)
+    used = measure_used(tmp_path / "used", plan, counts, constraints=given["constraints"])
     known = used.decisive_counts()
     assert len(known) == 3
-    again = estimate_topdown(used, 5, constraints=constraints, workers=1)
-    found = estimate_topdown(used, 5, constraints=constraints, known=known, workers=1)
+    again = estimate_topdown(used, 5, **given, workers=1)
+    found = estimate_topdown(used, 5, **given, known=known, workers=1)
     for one, other, third in zip(expected.counts, found.counts, again.counts, strict=True):
         np.testing.assert_array_equal(one.dense(), other.dense())
         np.testing.assert_array_equal(one.dense(), third.dense())

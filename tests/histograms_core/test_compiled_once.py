@@ -5,7 +5,13 @@ import numpy as np
 import histogram_worlds as worlds
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.model.constraints import Constraints, LinearConstraint, Sense
-from trellis.numerics.histograms import commuting, family_solver, repair, rounding
+from trellis.numerics.histograms import (
+    commuting,
+    edit_rules,
+    family_solver,
+    repair,
+    rounding,
+)
 
 
 def test_one_signature_each():
@@ -15,9 +21,11 @@ def test_one_signature_each():
         "rule", "county", "total", Sense.EQUAL, truth[2].sum(axis=1, keepdims=True)
     )
     constraints = Constraints((rule,), np.zeros(worlds.SCHEMA.n_cells, dtype=bool))
+    cell = np.eye(worlds.SCHEMA.n_cells, dtype=bool)
+    rules = [(cell[0], cell[1]), (cell[1], cell[2])]
     for estimate in (estimate_topdown, estimate_gls_topdown):
-        estimate(evidence, 0)
-        estimate(evidence, 0, constraints=constraints, passes=("three",))
+        estimate(evidence, 0, edit_rules=rules)
+        estimate(evidence, 0, constraints=constraints, edit_rules=rules, passes=("three",))
     estimate_gls_topdown(evidence, 0, marginals=[("block", "three"), ("nation", "total")])
     for kernel in (
         family_solver._solve,
@@ -25,5 +33,6 @@ def test_one_signature_each():
         rounding.swap_units,
         rounding.round_cells,
         repair.repair,
+        edit_rules.enforce,
     ):
         assert len(kernel.signatures) == 1, (kernel.__name__, kernel.signatures)

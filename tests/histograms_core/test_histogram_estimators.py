@@ -208,6 +208,22 @@ def test_passes_go_with_constraints(estimate):
     np.testing.assert_array_equal(found[1].sum(axis=1), truth[1].sum(axis=1))
 
 
+@METHODS
+@pytest.mark.parametrize("seed", range(3))
+def test_passes_that_clash_are_left_out(estimate, seed):
+    """Two marginals fixed one by one may fit no joint table; nor need they fit empty cells."""
+    measured = [{"detailed": 2.0, "three": 1.0, "b": 1.0}] * 4
+    rng = np.random.default_rng(seed)
+    truth, evidence = worlds.evidence(worlds.TREE, measured, rng, 1.0)
+    none = np.where(truth[3] > 0, NO_BOUND, 0)
+    rule = LinearConstraint("none", "block", "detailed", Sense.AT_MOST, none)
+    constraints = Constraints((rule,), np.zeros(N_CELLS, dtype=bool))
+    for kept in (None, constraints):
+        found = dense(estimate(evidence, 0, passes=("three", "b"), constraints=kept))
+        assert_adds_up(worlds.TREE, found)
+        assert kept is None or not found[3][none == 0].any()
+
+
 def test_a_pass_over_too_many_cells_is_refused():
     schema = worlds.Schema({"a": [str(i) for i in range(70)]})
     evidence = EvidenceInMemory(worlds.TREE, schema, [{}] * 4, [{}] * 4)

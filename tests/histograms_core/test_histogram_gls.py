@@ -8,7 +8,11 @@ from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from strategies import hierarchies
 from trellis.errors import StructureError
 from trellis.estimate.histograms.best_linear import BestLinear
-from trellis.estimate.histograms.estimators import estimate_gls_topdown, marginal_errors
+from trellis.estimate.histograms.estimators import (
+    estimate_gls,
+    estimate_gls_topdown,
+    marginal_errors,
+)
 from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
@@ -59,6 +63,25 @@ def test_centres_of_requested_marginals():
         expected = QUERIES[name].answer(cells)
         np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
     assert found.marginals["nation", "total"].errors.std_errors.max() == 0
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data(), tree=hierarchies(max_levels=3), seed=st.integers(0, 2**32 - 1))
+def test_gls_gives_the_marginals_alone(data, tree, seed):
+    measured = data.draw(strategies_of_measurement(tree.n_levels))
+    _, evidence = worlds.evidence(tree, measured, np.random.default_rng(seed))
+    requests = [(level, name) for level in tree.level_names for name in worlds.NAMES]
+    found = estimate_gls(evidence, marginals=requests)
+    dense, covariance = dense_histogram_gls(tree, worlds.SCHEMA, measured, evidence.answers)
+    for (level, name), marginal in found.items():
+        index = tree.index(level)
+        expected = QUERIES[name].answer(dense[index])
+        np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
+        slow = dense_marginal_variances(tree, worlds.SCHEMA, covariance, index, name)
+        fast = marginal.errors.rows(0, tree.sizes[index]) ** 2
+        np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-8)
+        exact = marginal.errors.rows(0, tree.sizes[index]) == 0
+        assert (marginal.centre[exact] == np.rint(marginal.centre[exact])).all()
 
 
 def test_what_is_not_determined_has_infinite_error():

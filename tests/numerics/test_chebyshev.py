@@ -114,8 +114,8 @@ def test_empty_families():
 def test_the_kept_support_is_the_cheapest(x, total, price):
     kept = np.empty(len(x), dtype=np.bool_)
     start = np.array([0, len(x)])
-    keep_largest(np.array(x), start, np.array([total]), price, tie_key(0), 0, kept, 0, 1)
-    values = np.array(x)
+    values, price_of = np.array(x), np.array([price])
+    keep_largest(values, start, np.array([total]), price_of, tie_key(0), 0, kept, 0, 1)
     cost = (values[~kept] ** 2).sum() + (total - values[kept].sum()) ** 2 / kept.sum()
     assert cost + price * kept.sum() == pytest.approx(cheapest_support(x, total, price), abs=1e-6)
 
@@ -123,5 +123,5 @@ def test_the_kept_support_is_the_cheapest(x, total, price):
 def test_nothing_is_kept_of_nothing():
     kept = np.ones(3, dtype=np.bool_)
     family = np.array([9, 9, 9]), np.array([0, 3]), np.array([0])
-    keep_largest(*family, 1.0, tie_key(0), 0, kept, 0, 1)
+    keep_largest(*family, np.ones(1), tie_key(0), 0, kept, 0, 1)
     assert not kept.any()

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import spine_worlds
 from trellis.cli.app import app
+from trellis.errors import SpecError
 from trellis.planning.spine.effects import entity_effects
 from trellis.verify.verify import verify_run
 from trellis.workflow.config.planning import PriorSpec
@@ -113,6 +114,15 @@ def test_a_prior_gives_shares_on_a_spine(tmp_path):
     assert sum(shares.values()) == 1
     assert "tract_group" not in shares  # it is not published, so nobody reads it
     assert all(line.is_met for line in report.targets)
+
+
+def test_a_prior_with_weights_on_areas_is_refused(tmp_path):
+    csv.write_csv(TABLE.select(["geoid", "pop"]), tmp_path / "old.csv")
+    weights = {"county": 1, "tract": 1, "block_group": 1, "block": 1, "place": 2}
+    optimal = {"prior": {"source": "old.csv", "count": "pop"}, "weights": weights}
+    spec = wish(tmp_path, privacy={**OPEN, "shares": {"optimal": optimal}})
+    with pytest.raises(SpecError, match="Leave out the prior, or the weight of 'place'"):
+        plan_report(spec, **FRAMES)
 
 
 @pytest.mark.parametrize("spine", [SPINE, []], ids=["spine", "tree"])

@@ -181,6 +181,21 @@ def test_simulated_releases_agree_with_what_is_expected(world):
     assert (content[1]["level"], content[1]["query"]) == ("nation", "adult * sex")
 
 
+def test_releases_without_whole_counts_are_simulated_too(world):
+    from trellis.workflow.config.planning import PriorSpec
+
+    changes = {"estimate__method": "gls", "output__microdata": REMOVE, "accuracy": ACCURACY}
+    prior = PriorSpec(source="old.csv")
+    report = plan_report(world(**changes), releases=3, prior=prior)
+    assert report.simulation is not None
+    for line in report.simulation.levels:
+        assert line.root_mean_square == pytest.approx(line.linear_root_mean_square)
+    assert len(report.simulation.within) == len(ACCURACY)
+    other = {**changes, "accuracy": [{"level": "town", "query": "age", "within": 9}]}
+    with pytest.raises(SpecError, match="no published table"):
+        plan_report(world(**other), releases=1, prior=prior)
+
+
 def test_a_computed_strategy_is_released_and_verified(world, tmp_path):
     release = run(world(strategy="optimal", privacy__shares={"optimal": {"prior": "old.csv"}}))
     found = verify_run(release.path)

@@ -30,7 +30,7 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")
     for rule in histogram.edit_rules:
-        terminal.result(f"Audited: {rule}")
+        terminal.result(f"{'Enforced' if histogram.enforce_edit_rules else 'Audited'}: {rule}")
     tables = ", ".join(f"{level}: {query}" for level, query in histogram.tables)
     terminal.result(f"Tables: {tables}." + (" Microdata." if histogram.microdata else ""))
 

@@ -37,7 +37,7 @@ def methods_for(plan: Plan) -> dict[str, Estimator]:
     if plan.skips_unused:
         return {"topdown": METHODS["topdown"]}
     if plan.histogram is not None:
-        return {name: METHODS[name] for name in ("gls_topdown", "topdown")}
+        return {name: METHODS[name] for name in ("gls_topdown", "topdown", "gls")}
     if plan.kind == FLOWS:
         return dict.fromkeys(FLOW_ESTIMATORS, _flows_by_level)
     if plan.kind != GROUP_SIZES:

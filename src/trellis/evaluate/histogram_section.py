@@ -1,14 +1,22 @@
-"""The section of a report that lists the tables of a release of histograms."""
+"""The sections of a report that only a release of histograms has."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from trellis.evaluate.charts import bar_chart
-from trellis.evaluate.html import paragraph, picture, section, table
-from trellis.evaluate.public_run import PublicRun
-from trellis.model.plan import TOTAL
+from trellis.evaluate.html import bullets, link, paragraph, picture, section, table
+from trellis.evaluate.public_run import RELEASE, PublicRun
+from trellis.evaluate.sections import margin_section
+from trellis.model.codebook import bounds_in_words, factors_in_words
+from trellis.model.histograms import HistogramPlan
+from trellis.model.plan import TOTAL, Plan
 from trellis.model.queries import parse_query
+from trellis.storage.atomic import read_json
+from trellis.storage.constraints import read_constraints
 
 
 def published_tables(run: PublicRun) -> str:
@@ -29,9 +37,80 @@ def published_tables(run: PublicRun) -> str:
         "What is published, and how accurate it is",
         paragraph(
             "A standard error belongs to the best linear unbiased estimate of a count, made from "
-            "all measurements. The published count is whole and not negative. The tables are in "
-            "the folder release, one for each level and query."
+            f"all measurements. {_published(plan)} The tables are in the folder release, one for "
+            "each level and query."
         ),
         picture(bar_chart("Median standard error of a total", "", totals)) if totals else "",
         table(["level", "query", "areas", "cells", "median std error"], rows),
     )
+
+
+def _published(plan: Plan) -> str:
+    if plan.is_whole:
+        return "The published count is whole and not negative."
+    return "The published count is this estimate: a real number, which may be negative."
+
+
+def what_is_counted(run: PublicRun) -> str:
+    """The attributes with their categories, and the records made from the counts."""
+    factors = [f"{name}: {text}" for name, text in factors_in_words(run.plan.schema).items()]
+    made = run.path / RELEASE / "microdata.parquet"
+    microdata = (
+        f"<p>{link(f'../{RELEASE}/microdata.parquet', 'Microdata')}: one row per record, made from "
+        "the published counts; none is anybody's record.</p>"
+        if made.exists()
+        else ""
+    )
+    return section("What is counted", bullets(factors), microdata)
+
+
+def what_the_counts_keep(run: PublicRun) -> str:
+    """Rules and bounds, and the audit of edit rules."""
+    plan = run.plan
+    assert plan.histogram is not None
+    if not plan.is_whole:
+        return ""
+    kept = [f"Nobody is counted in {rule}." for rule in plan.histogram.structural_zeros]
+    kept += bounds_in_words(read_constraints(run.path, plan, run.hierarchy))
+    audit = run.path / RELEASE / "edit_rules.json"
+    lines = read_json(audit) if audit.exists() else []
+    rows = [
+        [line["level"], line["rule"], f"{line['applies_to']:,}", f"{line['broken_in']:,}"]
+        for line in lines
+    ]
+    if not kept and not rows:
+        return ""
+    return section(
+        "Rules",
+        bullets(kept) if kept else "",
+        paragraph(_edit_rules(plan.histogram)) if rows else "",
+        table(["level", "rule", "areas it applies to", "areas that break it"], rows)
+        if rows
+        else "",
+    )
+
+
+def _edit_rules(histogram: HistogramPlan) -> str:
+    if histogram.enforce_edit_rules:
+        return "Edit rules hold where sums and bounds allow; areas that break one are counted here."
+    return "Edit rules are checked and not enforced."
+
+
+def how_to_read_a_histogram_margin(run: PublicRun) -> str:
+    """An example, from the first table that has a margin."""
+    assert run.plan.histogram is not None
+    for level, query in run.plan.histogram.tables:
+        found = run.table(f"{level}/{query.replace(' * ', ',')}")
+        if found["lower"].null_count:
+            return ""
+        wide = np.flatnonzero(found["lower"].to_numpy() < found["upper"].to_numpy())
+        if wide.size:
+            row = found.slice(int(wide[0]), 1).to_pylist()[0]
+            return margin_section(run, level, row["geocode"], _cell(row), row)
+    return ""
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    """The categories of a row of a table."""
+    categories = [str(v) for k, v in row.items() if k not in PublicRun.COMMON_COLUMNS]
+    return ", ".join(categories) or TOTAL

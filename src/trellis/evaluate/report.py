@@ -12,7 +12,12 @@ from html import escape
 from trellis.evaluate import sections
 from trellis.evaluate.area_tree import SCRIPT, area_tree
 from trellis.evaluate.flow_pictures import flows_between_areas, how_accurate_flows_are
-from trellis.evaluate.histogram_section import published_tables
+from trellis.evaluate.histogram_section import (
+    how_to_read_a_histogram_margin,
+    published_tables,
+    what_is_counted,
+    what_the_counts_keep,
+)
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
@@ -31,7 +36,19 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     area_tree,
     sections.how_to_cite,
 )
-HISTOGRAM_SECTIONS = (*SECTIONS[:6], published_tables, sections.how_to_cite)
+HISTOGRAM_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
+    sections.what_is_released,
+    what_is_counted,
+    sections.what_is_protected,
+    sections.what_is_not_protected,
+    sections.what_an_attacker_can_learn,
+    sections.how_private_it_is,
+    sections.where_the_budget_went,
+    published_tables,
+    how_to_read_a_histogram_margin,
+    what_the_counts_keep,
+    sections.how_to_cite,
+)
 
 FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.what_is_released,
@@ -51,4 +68,5 @@ def report_page(run: PublicRun) -> str:
     kind = "histogram" if run.plan.histogram is not None else run.plan.kind
     makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
     body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in makers)]
-    return page(run.plan.release, filter(None, body), SCRIPT)
+    script = SCRIPT if area_tree in makers else ""  # it looks for the tree
+    return page(run.plan.release, filter(None, body), script)

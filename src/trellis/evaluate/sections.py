@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from html import escape
 from importlib.metadata import version
@@ -149,13 +150,41 @@ def how_accurate_it_is(run: PublicRun) -> str:
 def how_to_read_a_margin(run: PublicRun) -> str:
     if run.plan.expected_errors is None:
         return ""
-    confidence = f"{100 * float(run.plan.confidence):g}"
+    for level, name in enumerate(run.plan.levels):
+        areas = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
+        for measure in measures(run, name):
+            if measure.lower is None or measure.upper is None:
+                continue
+            ends = {"count": measure.value[0], "lower": measure.lower[0], "upper": measure.upper[0]}
+            if ends["lower"] < ends["upper"]:
+                return margin_section(run, name, areas[0], measure.name, ends)
+    return _margin_section(run, "Numbers of this release are exact.")
+
+
+def margin_section(
+    run: PublicRun, level: str, area: str, cell: str, ends: Mapping[str, float]
+) -> str:
+    """How to read one count with its interval: `count`, `lower` and `upper` of `ends`."""
+    value, lower, upper = (number(ends[key]) for key in ("count", "lower", "upper"))
+    return _margin_section(
+        run,
+        f"For example, {level} {area} ({cell}): published {value}, interval {lower} to {upper}. "
+        f"With {_percent(run)} % confidence the true number lies in it.",
+    )
+
+
+def _percent(run: PublicRun) -> str:
+    return f"{100 * float(run.plan.confidence):g}"
+
+
+def _margin_section(run: PublicRun, example: str) -> str:
+    percent = _percent(run)
     return section(
         "How to read a margin of error",
-        paragraph(_example(run, confidence)),
+        paragraph(example),
         bullets(
             [
-                f"Of 100 such intervals about {confidence} contain the true count. Some miss it.",
+                f"Of 100 such intervals about {percent} contain the true count. Some miss it.",
                 "The published count need not lie in the middle: it is made to add up.",
                 "Two areas whose intervals overlap may be equally large.",
                 "Do not add up ends of intervals; take the interval of the area that holds them.",
@@ -163,23 +192,6 @@ def how_to_read_a_margin(run: PublicRun) -> str:
             ]
         ),
     )
-
-
-def _example(run: PublicRun, confidence: str) -> str:
-    """An area and its interval, from the first level that has one."""
-    for level, name in enumerate(run.plan.levels):
-        areas = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
-        for measure in measures(run, name):
-            if measure.lower is None or measure.upper is None:
-                continue
-            value, lower, upper = (a[0] for a in (measure.value, measure.lower, measure.upper))
-            if lower < upper:
-                return (
-                    f"For example, {name} {areas[0]} ({measure.name}): published {number(value)}, "
-                    f"interval {number(lower)} to {number(upper)}. With {confidence} % confidence "
-                    "the true number lies in it."
-                )
-    return "Numbers of this release are exact."
 
 
 def how_to_cite(run: PublicRun) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import StructureError
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
 
@@ -43,7 +44,7 @@ class Margin:
 class HistogramEstimates:
     """Whole counts of every level, root first, and margins of the tables that are published.
 
-    Methods without variances have no margins.
+    Methods without variances have no margins. One without whole counts publishes the centres.
     """
 
     hierarchy: Hierarchy
@@ -53,5 +54,16 @@ class HistogramEstimates:
 
     def __post_init__(self) -> None:
         sizes = [(counts.n_areas, counts.n_cells) for counts in self.counts]
-        if sizes != [(n, self.schema.n_cells) for n in self.hierarchy.sizes]:
+        if self.are_whole and sizes != [(n, self.schema.n_cells) for n in self.hierarchy.sizes]:
             raise StructureError("Estimates need one histogram of all cells per area.")
+
+    @property
+    def are_whole(self) -> bool:
+        return bool(self.counts)
+
+    def published(self, table: Table, first: int, last: int) -> NDArray:
+        """What a table says about a run of areas: areas x cells of its query."""
+        if not self.are_whole:
+            return self.margins[table].centre[first:last]
+        level, query = self.hierarchy.index(table[0]), parse_query(self.schema, table[1])
+        return self.counts[level].marginal(query.cell_of, query.n_cells, first, last)

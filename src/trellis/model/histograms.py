@@ -18,8 +18,9 @@ class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others;
-    `passes` are the queries that each family fixes before the rest, in this order.
+    describe impossible cells; `edit_rules` say where the presence of some requires others, and are
+    kept where sums and bounds allow, or only audited; `passes` are the queries that each family
+    fixes before the rest, in this order.
     """
 
     tables: tuple[tuple[str, str], ...]
@@ -27,6 +28,7 @@ class HistogramPlan:
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
     edit_rules: tuple[str, ...] = ()
+    enforce_edit_rules: bool = True
     passes: tuple[str, ...] = ()
     measurements: str = COMPLETE
 

@@ -205,3 +205,8 @@ class Plan:
     def adds_up(self) -> bool:
         """Whether the method promises that children add up to their parents."""
         return self.kind != GROUP_SIZES or SIZE_MECHANISMS[self.method].adds_up
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the method promises whole, non-negative counts."""
+        return self.method != "gls"

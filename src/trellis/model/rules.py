@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
+from trellis.model.histograms import HistogramPlan
 from trellis.model.queries import Factor, parse_query
 from trellis.model.schema import Schema
 
@@ -66,6 +67,14 @@ def edit_rule_cells(
         raise StructureError(f"Edit rule {rule[:120]!r} is not of the form a requires b.")
     given, needed = (rule_cells(schema, ordered, part) for part in parts)
     return given, needed
+
+
+def enforced_rules(
+    schema: Schema, histogram: HistogramPlan
+) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Both sides of the edit rules that estimates keep; none if they are only audited."""
+    rules = histogram.edit_rules if histogram.enforce_edit_rules else ()
+    return [edit_rule_cells(schema, histogram.ordered, rule) for rule in rules]
 
 
 class _Parser:

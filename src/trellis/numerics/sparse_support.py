@@ -32,14 +32,17 @@ def keep_largest(
     x: IntArray,
     start: IntArray,
     totals: IntArray,
-    price: float,
+    price: np.ndarray,
     key: np.uint64,
     first_index: int,
     kept: np.ndarray,
     first: int,
     last: int,
 ) -> None:
-    """Mark in `kept` which children of families `first : last` may be positive."""
+    """Mark in `kept` which children of families `first : last` may be positive.
+
+    Each family has a price of its own.
+    """
     widest = widest_family(start, first, last)
     order, other = np.empty(widest, np.int64), np.empty(widest, np.int64)
     rank = np.empty(widest, np.uint64)
@@ -53,7 +56,9 @@ def keep_largest(
             order[i] = i
             rank[i] = priority(key, first_index + lo + i)
         largest_first = sort_order(x[lo:hi], rank[:size], True, order[:size], other[:size])
-        for i in largest_first[: _best_size(x[lo:hi], largest_first, totals[family], price)]:
+        for i in largest_first[
+            : _best_size(x[lo:hi], largest_first, totals[family], price[family])
+        ]:
             kept[lo + i] = True
 
 

@@ -259,6 +259,11 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
             weights = [by_level[level] for level, _ in scene.slots]
         budgets = split_budget(scene.mechanism, scene.unit, wish.answers, total, weights)
     elif wish.prior is not None:
+        if wish.area_weights:
+            raise SpecError(
+                f"{_WEIGHTS}: a prior foresees errors of what is measured, and areas of interest "
+                f"are not. Leave out the prior, or the weight of {next(iter(wish.area_weights))!r}."
+            )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.targets and wish.weights is None and wish.aims is None:
         budgets = least_budgets(scene.forecast(wish.targets), wish.targets)

@@ -39,6 +39,7 @@ class HistogramRequest:
     structural_zeros: tuple[str, ...]
     edit_rules: tuple[str, ...]
     passes: tuple[str, ...]
+    enforce_edit_rules: bool = True
     measurements: str = COMPLETE
 
 
@@ -92,6 +93,7 @@ def plan_histograms(
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
             edit_rules=request.edit_rules,
+            enforce_edit_rules=request.enforce_edit_rules,
             passes=_passes(schema, request.passes),
             measurements=request.measurements,
         ),
@@ -175,9 +177,9 @@ def check_identifiable(
             f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
             "tells its areas apart. Give it a share, or end the hierarchy above it."
         )
-    if method not in ("gls_topdown", "topdown"):
+    if method == "bottomup":
         raise SpecError(
-            f"estimate.method {method} is not made for schema; use gls_topdown or topdown."
+            "estimate.method bottomup is not made for schema; use gls_topdown, topdown or gls."
         )
     finest = [query for level, query in queries if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):

@@ -1,7 +1,7 @@
 """An audit of edit rules such as `age < 18 requires age >= 18` on the published counts.
 
-Edit rules are checked area by area and reported, not promised: noise may give an area children
-and no adults, and to move people for the sake of a rule would bias the counts of others.
+Estimates keep edit rules where sums and bounds allow, unless they are only to be audited. Either
+way the published counts are checked area by area, and what is left is reported.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.flow_estimators import looks_below
 from trellis.model.flows import FlowLevel, FlowTree, Nodes
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
@@ -18,6 +19,10 @@ from trellis.release.tables import write_level_table
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import write_table
 
+_ESTIMATES = {
+    False: "the noisy measurement of the flow itself",
+    True: "the best linear unbiased estimate from all measurements above and below",
+}
 MATRIX = "od_matrix"
 """Origin, destination and count of all pairs of leaves, as tools for flow maps read them."""
 
@@ -100,14 +105,14 @@ holds all pairs of the finest areas as `origin`, `dest` and `count`.
 
 ## Margins of error
 
-`std_error` is that of the noisy measurement of the flow itself. `lower` and `upper` enclose the
-true number with confidence {plan.confidence}, for a flow that was named before the table was seen:
-an interval around the measurement, floored at zero, rounded outwards, and widened where needed to
-contain the published count. Among flows that were picked because they are listed, or because they
-are large, more are too high than too low.
+`std_error` is that of {_ESTIMATES[looks_below(plan.method)]}. `lower` and
+`upper` enclose the true number with confidence {plan.confidence}, for a flow that was named before
+the table was seen: an interval around that number, rounded, floored at zero, and widened where
+needed to contain the published count. Among flows that were picked because they are listed, or
+because they are large, more are too high than too low.
 
-The published count is not the measurement: it was fitted to the counts of the levels above
-(estimator `{plan.method}`). A pair without any trip can be listed, one with a few can be missing.
+The published count is whole and was fitted to the counts of the levels above (estimator
+`{plan.method}`). A pair without any trip can be listed, one with a few can be missing.
 
 {protected_in_markdown(plan)}
 """

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trellis.model.codebook import bounds_in_words, factors_in_words
+from trellis.model.constraints import Constraints
 from trellis.model.plan import Plan
+from trellis.model.queries import parse_query
 from trellis.release.histogram_tables import table_name
-from trellis.release.reading_guide import (
-    ABOUT_ERRORS,
-    levels_in_markdown,
-    protected_in_markdown,
-)
+from trellis.release.reading_guide import ABOUT_ERRORS, protected_in_markdown
 
 
-def histogram_guide(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
+def histogram_guide(
+    plan: Plan, constraints: Constraints | None, audit: Sequence[Mapping[str, Any]]
+) -> str:
     """Markdown for data users."""
     histogram = plan.histogram
     assert histogram is not None
-    files = "\n".join(
-        f"- `{level}/{table_name(query)}.parquet`" for level, query in histogram.tables
-    )
     microdata = (
         "\n`microdata.parquet` has one row per record: the codes of its areas, and its attributes. "
         "Counting its rows gives every table here. The rows are made from noisy counts; none is "
@@ -32,42 +30,84 @@ def histogram_guide(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
 
 One table for each level and query, as Parquet; some also as CSV.
 
-{levels_in_markdown(plan)}
-
-{files}
+{_files(plan)}
 
 Columns: `geocode` (the area), `level`, the attributes that the query keeps (the cell), `count`
 (the published count), `std_error`, `lower`, `upper`. Counts of areas add up to the count of the
 area above them, in every cell, and cells add up to the cells of coarser tables.
 {microdata}
+## Attributes
+
+{_factors(plan)}
+
 ## Margins of error
 
 {ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
-{_rules(plan)}{_audit(audit)}
+{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
 {protected_in_markdown(plan)}
 """
 
 
+def _files(plan: Plan) -> str:
+    """Every table with its size; levels without one are listed too."""
+    assert plan.histogram is not None
+    rows = ["| level | areas | table | cells of each area |", "|---|---|---|---|"]
+    for level, areas in zip(plan.levels, plan.areas, strict=True):
+        queries = [query for of_level, query in plan.histogram.tables if of_level == level]
+        for query in queries:
+            cells = parse_query(plan.schema, query).n_cells
+            file = f"`{level}/{table_name(query)}.parquet`"
+            rows.append(f"| {level} | {areas:,} | {file} | {cells:,} |")
+        if not queries:
+            rows.append(f"| {level} | {areas:,} | none | |")
+    return "\n".join(rows)
+
+
+def _factors(plan: Plan) -> str:
+    return "\n".join(f"- `{name}`: {text}" for name, text in factors_in_words(plan.schema).items())
+
+
+def _bounds(constraints: Constraints | None) -> str:
+    if constraints is None or not constraints.linear:
+        return ""
+    lines = "\n".join(f"- {sentence}" for sentence in bounds_in_words(constraints))
+    return (
+        "\n## Bounds\n\nThe counts keep these; the bounds are in `../constraints.parquet`.\n\n"
+        f"{lines}\n"
+    )
+
+
 def _rules(plan: Plan) -> str:
     assert plan.histogram is not None
+    if not plan.is_whole:
+        return (
+            "\nNo rule or bound is imposed on the estimates: that is what keeps them unbiased. A "
+            "cell where\nnobody can be may have a small count of either sign. Sums and averages "
+            "of many counts are\nunbiased too; do not clip counts at zero before adding them up.\n"
+        )
     if not plan.histogram.structural_zeros:
         return ""
     rules = "\n".join(f"- `{rule}`" for rule in plan.histogram.structural_zeros)
     return f"\n## What cannot be\n\nThese cells are empty everywhere:\n\n{rules}\n"
 
 
-def _audit(audit: Sequence[Mapping[str, Any]]) -> str:
+def _audit(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
+    assert plan.histogram is not None
     if not audit:
         return ""
+    about = (
+        "People were exchanged between areas with the same area above them, so that these rules "
+        "hold where sums and stated bounds allow. Areas that still break one are counted here."
+        if plan.histogram.enforce_edit_rules
+        else "These rules are checked and not enforced; areas that break one do so because of the "
+        "noise, or did so in the records."
+    )
     rows = [
         f"| `{line['rule']}` | {line['level']} | {line['applies_to']:,} | {line['broken_in']:,} |"
         for line in audit
     ]
     head = ["| rule | level | areas it applies to | areas that break it |", "|---|---|---|---|"]
     table = "\n".join([*head, *rows])
-    return (
-        "\n## Edit rules\n\nThese rules are checked and not enforced; areas that break one do so "
-        f"because of the noise, or did so in the records.\n\n{table}\n"
-    )
+    return f"\n## Edit rules\n\n{about}\n\n{table}\n"

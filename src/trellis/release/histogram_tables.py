@@ -18,7 +18,7 @@ from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
 from trellis.model.queries import Query, parse_query
 from trellis.release.intervals import interval, interval_factor
-from trellis.release.tables import MOST_CSV_ROWS
+from trellis.release.tables import MOST_CSV_ROWS, spreadsheet_safe
 from trellis.storage.codes import level_codes
 from trellis.storage.histograms import factor_columns
 from trellis.storage.parquet import repeated
@@ -39,7 +39,7 @@ def write_histogram_tables(
         query = parse_query(plan.schema, name)
         target = folder / level / table_name(name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        schema, index = _arrow_schema(query), plan.levels.index(level)
+        schema, index = _arrow_schema(query, estimates.are_whole), plan.levels.index(level)
         n_rows = plan.areas[index] * query.n_cells
         with pq.ParquetWriter(f"{target}.parquet", schema, compression="zstd") as file:
             for table in _pieces(plan, estimates, index, query, schema):
@@ -47,7 +47,7 @@ def write_histogram_tables(
         if csv or (csv is None and n_rows <= MOST_CSV_ROWS):
             with pa_csv.CSVWriter(f"{target}.csv", _text_schema(schema)) as file:
                 for table in _pieces(plan, estimates, index, query, schema):
-                    file.write_table(table.cast(_text_schema(schema)))
+                    file.write_table(spreadsheet_safe(table).cast(_text_schema(schema)))
 
 
 def _pieces(
@@ -62,8 +62,7 @@ def _pieces(
     for first in range(0, shown.size, step):
         areas = first + np.flatnonzero(shown[first : first + step])
         last = min(first + step, shown.size)
-        counts = estimates.counts[level].marginal(query.cell_of, query.n_cells, first, last)
-        counts = counts[areas - first]
+        counts = estimates.published((name, query.name), first, last)[areas - first]
         size = counts.size
         index = np.repeat(np.arange(areas.size, dtype=np.int32), query.n_cells)
         columns = [
@@ -81,11 +80,11 @@ def _pieces(
         yield pa.Table.from_arrays(columns, schema=schema)
 
 
-def _arrow_schema(query: Query) -> pa.Schema:
+def _arrow_schema(query: Query, whole: bool) -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
     fields = [("geocode", text), ("level", text), *((f.name, text) for f in query.factors)]
     numbers = [("std_error", pa.float64()), ("lower", pa.int64()), ("upper", pa.int64())]
-    return pa.schema([*fields, ("count", pa.int64()), *numbers])
+    return pa.schema([*fields, ("count", pa.int64() if whole else pa.float64()), *numbers])
 
 
 def _text_schema(schema: pa.Schema) -> pa.Schema:

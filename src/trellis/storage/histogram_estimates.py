@@ -5,7 +5,7 @@
     estimates/margins/level=county/query=total,errors.parquet    std_error: classes x cells
 
 Areas and cells are positions in the hierarchy and the schema; areas of one class share their
-standard errors.
+standard errors. A method that publishes the centres has no counts beside them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 
 def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> None:
-    for name, counts in zip(estimates.hierarchy.level_names, estimates.counts, strict=True):
+    names = estimates.hierarchy.level_names if estimates.are_whole else ()
+    for name, counts in zip(names, estimates.counts, strict=True):
         write_counts(folder / f"level={name}.parquet", counts)
     for table, margin in estimates.margins.items():
         width = margin.centre.shape[1]
@@ -36,11 +37,12 @@ def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> No
 
 def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
     with refusing_damage(folder):
+        assert plan.histogram is not None
         counts = tuple(
             read_counts(folder / f"level={name}.parquet", size, plan.schema.n_cells)
             for name, size in zip(hierarchy.level_names, hierarchy.sizes, strict=True)
+            if plan.is_whole
         )
-        assert plan.histogram is not None
         margins = {
             (level, query): _read_margin(folder, level, query, plan)
             for level, query in plan.histogram.tables

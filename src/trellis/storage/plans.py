@@ -96,6 +96,7 @@ def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None
         ordered=tuple(content["ordered"]),
         structural_zeros=tuple(content["structural_zeros"]),
         edit_rules=tuple(content["edit_rules"]),
+        enforce_edit_rules=content["enforce_edit_rules"],
         passes=tuple(content["passes"]),
         measurements=content["measurements"],
     )

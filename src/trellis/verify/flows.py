@@ -3,89 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from math import prod
 
 import numpy as np
 import pyarrow as pa
 
+from trellis.verify.flow_files import (
+    NODE,
+    both_sides,
+    depths_of,
+    estimated,
+    level_names,
+    n_cells,
+    node_keys,
+    parents_of,
+    tree_steps,
+)
 from trellis.verify.promises import noise_variance
 from trellis.verify.run_files import RunFiles
-
-_NODE = ("origin", "destination", "cell")
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One hierarchy: codes and parents by level."""
-
-    codes: list[list[str]]
-    parents: list[np.ndarray]
-
-    def size(self, level: int) -> int:
-        return len(self.codes[level])
-
-    def children(self, level: int, areas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How many children each area of a level has, and the position of the first."""
-        bounds = np.searchsorted(self.parents[level + 1], np.arange(self.size(level) + 1))
-        return (bounds[1:] - bounds[:-1])[areas], bounds[:-1][areas]
-
-
-@lru_cache(maxsize=1)
-def _sides(run: RunFiles) -> dict[str, Side]:
-    two = (run.path / "destinations.parquet").exists()
-    names = {"origin": "hierarchy.parquet",
-             "destination": "destinations.parquet" if two else "hierarchy.parquet"}  # fmt: skip
-    return {side: _side(run, name) for side, name in names.items()}
-
-
-def _side(run: RunFiles, name: str) -> Side:
-    table = run.table(name)
-    level = table["level"].to_numpy()
-    parts = [table.filter(pa.array(level == i)) for i in range(int(level.max()) + 1)]
-    return Side(
-        [part["code"].to_pylist() for part in parts], [part["parent"].to_numpy() for part in parts]
-    )
-
-
-def _steps(run: RunFiles) -> list[str]:
-    """Which side is split from level to level: in turn, then the one that is left."""
-    flow = run.plan["flow"]
-    left = {side: len(flow[f"{side}_levels"]) - 1 for side in ("origin", "destination")}
-    turn, steps = flow["tree"], []
-    while sum(left.values()):
-        if left[turn]:
-            steps.append(turn)
-            left[turn] -= 1
-        turn = "origin" if turn == "destination" else "destination"
-    return [*steps, "cell"] if flow["attributes"] else steps
-
-
-def _depths(run: RunFiles, level: int) -> tuple[int, int]:
-    done = _steps(run)[:level]
-    return done.count("origin"), done.count("destination")
-
-
-def _names(run: RunFiles) -> list[str]:
-    return [level["level"] for level in run.plan["levels"]]
-
-
-def _n_cells(run: RunFiles) -> int:
-    return prod(len(categories) for categories in run.plan["schema"].values())
 
 
 def flow_tree(run: RunFiles) -> Iterator[str]:
     """The levels are those of the tree over both hierarchies, with as many possible pairs."""
-    sides, flow = _sides(run), run.plan["flow"]
-    if len(run.plan["levels"]) != len(_steps(run)) + 1:
+    sides, flow = both_sides(run), run.plan["flow"]
+    if len(run.plan["levels"]) != len(tree_steps(run)) + 1:
         yield "plan.json has another number of levels than the tree"
         return
     for level, planned in enumerate(run.plan["levels"]):
-        origin, destination = _depths(run, level)
-        is_cells = level > 0 and _steps(run)[level - 1] == "cell"
+        origin, destination = depths_of(run, level)
+        is_cells = level > 0 and tree_steps(run)[level - 1] == "cell"
         size = sides["origin"].size(origin) * sides["destination"].size(destination)
-        if planned["nodes"] != size * (_n_cells(run) if is_cells else 1):
+        if planned["nodes"] != size * (n_cells(run) if is_cells else 1):
             yield f"level {planned['level']} has another number of possible pairs than planned"
         name = f"{flow['origin_levels'][origin]}-to-{flow['destination_levels'][destination]}"
         if not planned["level"].startswith(name):
@@ -104,7 +51,7 @@ def flow_measurements(run: RunFiles) -> Iterator[str]:
         name = f"measurements/level={query['level']}/query={query['query']}.parquet"
         table = run.table(name)
         nodes = above if level == 0 else _children(run, level - 1, above)
-        columns = {key: table[key].to_numpy() for key in _NODE if key in table.column_names}
+        columns = {key: table[key].to_numpy() for key in NODE if key in table.column_names}
         if list(columns) != list(nodes) or any(
             not np.array_equal(columns[key], nodes[key]) for key in nodes
         ):
@@ -121,13 +68,13 @@ def flow_measurements(run: RunFiles) -> Iterator[str]:
 
 def _children(run: RunFiles, level: int, above: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """All children of nodes of `level`, family by family."""
-    step = _steps(run)[level]
+    step = tree_steps(run)[level]
     if step == "cell":
-        numbers = np.full(above["origin"].size, _n_cells(run))
+        numbers = np.full(above["origin"].size, n_cells(run))
         first = np.zeros_like(numbers)
     else:
-        depth = _depths(run, level)[0 if step == "origin" else 1]
-        numbers, first = _sides(run)[step].children(depth, above[step])
+        depth = depths_of(run, level)[0 if step == "origin" else 1]
+        numbers, first = both_sides(run)[step].children(depth, above[step])
     begins = np.repeat(np.cumsum(numbers) - numbers, numbers)
     child = np.repeat(first, numbers) + np.arange(numbers.sum()) - begins
     nodes = {key: np.repeat(values, numbers) for key, values in above.items()}
@@ -136,22 +83,22 @@ def _children(run: RunFiles, level: int, above: dict[str, np.ndarray]) -> dict[s
 
 def flow_tables(run: RunFiles) -> Iterator[str]:
     """Each table lists the estimated flows with the codes of their areas, once each, above zero."""
-    sides = _sides(run)
-    for level, name in enumerate(_names(run)):
-        table, positions = run.released(name), _estimated(run, level)
+    sides = both_sides(run)
+    for level, name in enumerate(level_names(run)):
+        table, positions = run.released(name), estimated(run, level)
         attributes = run.plan["flow"]["attributes"] if "cell" in positions else []
         names = ["origin", "destination", *attributes, "count", "std_error", "lower", "upper"]
         if table.column_names != names:
             yield f"release/{name}.parquet has other columns than promised"
             continue
-        for side, depth in zip(("origin", "destination"), _depths(run, level), strict=True):
+        for side, depth in zip(("origin", "destination"), depths_of(run, level), strict=True):
             codes = np.array(sides[side].codes[depth], dtype=object)[positions[side]]
             if table[side].to_pylist() != codes.tolist():
                 yield f"release/{name}.parquet names other areas than estimated"
         for attribute, values in _categories(run, positions).items():
             if table[attribute].to_pylist() != values:
                 yield f"release/{name}.parquet names other cells than estimated"
-        if len(np.unique(_keys(run, level, positions))) != len(table):
+        if len(np.unique(node_keys(run, level, positions))) != len(table):
             yield f"release/{name}.parquet lists a pair twice"
         if table["count"].null_count or not pa.types.is_integer(table["count"].type):
             yield f"release/{name}.parquet has counts that are not whole numbers"
@@ -162,74 +109,34 @@ def flow_tables(run: RunFiles) -> Iterator[str]:
 
 
 def flow_sums(run: RunFiles) -> Iterator[str]:
-    """Flows add up to the flow above them on every level, and on the first to the total."""
-    names = _names(run)
+    """Flows add up to the flow above them, on every level."""
+    names = level_names(run)
     for level in range(1, len(names)):
-        below, above = _estimated(run, level), _estimated(run, level - 1)
-        lifted = _lifted(run, level, below)
-        keys, place = np.unique(_keys(run, level - 1, lifted), return_inverse=True)
+        below, above = estimated(run, level), estimated(run, level - 1)
+        lifted = parents_of(run, level, below)
+        keys, place = np.unique(node_keys(run, level - 1, lifted), return_inverse=True)
         sums = np.zeros(keys.size, dtype=np.int64)
         np.add.at(sums, place, below["count"])
-        order = np.argsort(_keys(run, level - 1, above))
-        same = np.array_equal(keys, _keys(run, level - 1, above)[order])
+        order = np.argsort(node_keys(run, level - 1, above))
+        same = np.array_equal(keys, node_keys(run, level - 1, above)[order])
         if not same or not np.array_equal(sums, above["count"][order]):
             yield f"flows of level {names[level]} do not add up to level {names[level - 1]}"
     root = run.plan["queries"][0]
-    measured = run.table(f"measurements/level={names[0]}/query={root['query']}.parquet")
-    total = int(_estimated(run, 0)["count"].sum())
-    if total != max(0, measured["value"][0].as_py()):
-        yield f"the total of level {names[0]} is not the measured one"
     exact = [names[0]] if root["noise"] is None else []
     if exact != run.plan["unprotected_totals"]:
         yield "plan.json measures other exact totals than it lists as unprotected"
 
 
-def flow_intervals(run: RunFiles) -> Iterator[str]:
-    """Margins of error are complete, never negative, and contain the counts."""
-    for name in _names(run):
-        table = run.released(name)
-        std_error, lower, upper, counts = (
-            table[key].to_numpy() for key in ("std_error", "lower", "upper", "count")
-        )
-        if any(table[key].null_count for key in ("std_error", "lower", "upper")):
-            yield f"release/{name}.parquet has incomplete margins of error"
-        elif not (std_error >= 0).all():
-            yield f"release/{name}.parquet has a negative standard error"
-        elif not ((lower >= 0) & (lower <= counts) & (counts <= upper)).all():
-            yield f"release/{name}.parquet has counts outside their interval"
-
-
 def flow_matrix(run: RunFiles) -> Iterator[str]:
     """The matrix holds the pairs of leaves of the table of their level."""
-    level = len(_steps(run)) - bool(run.plan["flow"]["attributes"])
-    table, matrix = run.released(_names(run)[level]), run.table("release/od_matrix.parquet")
+    level = len(tree_steps(run)) - bool(run.plan["flow"]["attributes"])
+    table, matrix = run.released(level_names(run)[level]), run.table("release/od_matrix.parquet")
     if matrix.column_names != ["origin", "dest", "count"]:
         yield "release/od_matrix.parquet has other columns than promised"
         return
     for ours, theirs in (("origin", "origin"), ("dest", "destination"), ("count", "count")):
         if matrix[ours].to_pylist() != table[theirs].to_pylist():
             yield f"release/od_matrix.parquet differs from the table in {ours}"
-
-
-def _estimated(run: RunFiles, level: int) -> dict[str, np.ndarray]:
-    table = run.table(f"estimates/level={_names(run)[level]}.parquet")
-    return {key: table[key].to_numpy() for key in (*_NODE, "count") if key in table.column_names}
-
-
-def _lifted(run: RunFiles, level: int, nodes: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The parents of nodes of `level`."""
-    step = _steps(run)[level - 1]
-    if step == "cell":
-        return {key: values for key, values in nodes.items() if key != "cell"}
-    depth = _depths(run, level)[0 if step == "origin" else 1]
-    return {**nodes, step: _sides(run)[step].parents[depth][nodes[step]]}
-
-
-def _keys(run: RunFiles, level: int, nodes: dict[str, np.ndarray]) -> np.ndarray:
-    """One number per node."""
-    destinations = _sides(run)["destination"].size(_depths(run, level)[1])
-    keys = nodes["origin"].astype(np.int64) * destinations + nodes["destination"]
-    return keys * _n_cells(run) + nodes["cell"] if "cell" in nodes else keys
 
 
 def _categories(run: RunFiles, nodes: dict[str, np.ndarray]) -> dict[str, list[str]]:

@@ -90,6 +90,27 @@ def kept(run: RunFiles, level: Level, folder: str = "estimates") -> Kept:
     return Kept(area, cell, count)
 
 
+def centres(run: RunFiles, level: Level, query: Marginal, name: str) -> np.ndarray:
+    """The best linear unbiased estimates of a table: all nodes of the level x cells."""
+    place = _margins(level, name)
+    values = run.table(f"{place}.parquet", ["centre"])["centre"].to_numpy()
+    if values.size != len(level) * query.width or not np.isfinite(values).all():
+        raise Unreadable(f"{place}.parquet does not hold an estimate of each cell of each area")
+    return values.reshape(len(level), query.width)
+
+
+def standard_errors(run: RunFiles, level: Level, query: Marginal, name: str) -> np.ndarray:
+    """Their standard errors: all nodes of the level x cells."""
+    place = _margins(level, name)
+    by_class = run.table(f"{place},errors.parquet")["std_error"].to_numpy()
+    class_of = run.table(f"{place}.parquet", ["class"])["class"].to_numpy()[:: query.width]
+    return by_class.reshape(-1, query.width)[class_of]
+
+
+def _margins(level: Level, name: str) -> str:
+    return f"estimates/margins/level={level.name}/query={name.replace(' * ', ',')}"
+
+
 def tables(run: RunFiles) -> Iterator[tuple[Level, str, str]]:
     """Published tables: level, query, and the name of the file without its ending."""
     levels = {level.name: level for level in run.levels}

@@ -12,13 +12,16 @@ import pyarrow as pa
 from trellis.model.rules import edit_rule_cells, rule_cells
 from trellis.model.schema import Recode, Schema
 from trellis.verify.histogram_files import (
+    centres,
     kept,
     marginal,
     names_in_order,
     row_groups,
+    standard_errors,
     tables,
 )
-from trellis.verify.run_files import Level, RunFiles, Unreadable
+from trellis.verify.run_files import Level, RunFiles, Unreadable, ancestors
+from trellis.verify.tables import margins, stated_confidence
 
 
 def histogram_columns(run: RunFiles) -> Iterator[str]:
@@ -69,22 +72,18 @@ def histogram_counts(run: RunFiles) -> Iterator[str]:
 
 
 def histogram_margins(run: RunFiles) -> Iterator[str]:
-    """Margins of error are complete or absent, never negative, and contain the counts."""
-    for _, _, stem in tables(run):
-        table = run.table(f"{stem}.parquet")
-        margins = [table[key] for key in ("std_error", "lower", "upper")]
-        empty = {column.null_count for column in margins}
-        if empty == {len(table)} and run.plan["method"] == "topdown":
+    """Margins of error are complete or absent, of the stated confidence, and contain the counts."""
+    for level, name, stem in tables(run):
+        table = run.table(f"{stem}.parquet", ["count", "std_error", "lower", "upper"])
+        yield from margins(run, f"{stem}.parquet", table)
+        if table["std_error"].null_count:
             continue
-        if empty != {0}:
-            yield f"{stem}.parquet has incomplete margins of error"
-            continue
-        std_error, lower, upper = (column.to_numpy() for column in margins)
-        counts = table["count"].to_numpy()
-        if not (std_error >= 0).all():
-            yield f"{stem}.parquet has a negative standard error"
-        if not ((lower <= counts) & (counts <= upper)).all():
-            yield f"{stem}.parquet has counts outside their interval"
+        query = marginal(run.plan, name)
+        errors = standard_errors(run, level, query, name)[level.shown]
+        if not np.array_equal(table["std_error"].to_numpy(), errors.ravel()):
+            yield f"{stem}.parquet differs from the estimates in std_error"
+        centre = centres(run, level, query, name)[level.shown]
+        yield from stated_confidence(run, f"{stem}.parquet", table, centre.ravel())
 
 
 def exact_totals(run: RunFiles) -> Iterator[str]:
@@ -156,25 +155,40 @@ def _groups(run: RunFiles, label: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def edit_rules(run: RunFiles) -> Iterator[str]:
-    """The audit of edit rules states what the published counts show."""
+    """The audit of edit rules states what the published counts show; rules are kept as promised."""
     rules = run.plan["histogram"]
     if not rules["edit_rules"]:
         return
+    enforced = run.spec.get("estimate", {}).get("edit_rules") != "audit"
+    if enforced != rules["enforce_edit_rules"]:
+        yield "plan.json and spec.yaml differ in estimate.edit_rules"
     try:
         text = (run.path / "release" / "edit_rules.json").read_text(encoding="utf-8")
         stated = {(line["rule"], line["level"]): line for line in json.loads(text)}
     except (OSError, ValueError):
         raise Unreadable("release/edit_rules.json is missing or damaged") from None
+    broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
         sides = edit_rule_cells(_schema(run), rules["ordered"], rule)
-        for level in run.levels:
+        for level, wrong in zip(run.levels, broken, strict=True):
             counts = kept(run, level)
             given, needed = (np.unique(counts.area[side[counts.cell]]) for side in sides)
-            given = given[np.isin(given, level.shown)]
+            breaking = np.setdiff1d(given, needed)
+            wrong[breaking] = True
+            found = (np.isin(given, level.shown).sum(), np.isin(breaking, level.shown).sum())
             line = stated.get((rule, level.name), {})
-            broken = np.setdiff1d(given, needed).size
-            if (line.get("applies_to"), line.get("broken_in")) != (given.size, broken):
+            if (line.get("applies_to"), line.get("broken_in")) != found:
                 yield f"release/edit_rules.json is wrong about {rule} on level {level.name}"
+    if enforced and not _is_bounded(run):
+        for (above, wrong_above), (below, wrong) in pairwise(zip(run.levels, broken, strict=True)):
+            if (wrong & ~wrong_above[below.parent]).any():
+                yield f"an area of {below.name} breaks an edit rule, its area of {above.name} none"
+
+
+def _is_bounded(run: RunFiles) -> bool:
+    """Whether constraints, passes or exact totals below the root may leave no room for rules."""
+    exact_below = set(run.plan["unprotected_totals"]) - {run.levels[0].name}
+    return bool(run.spec.get("constraints") or run.plan["histogram"]["passes"] or exact_below)
 
 
 def microdata(run: RunFiles) -> Iterator[str]:
@@ -185,7 +199,8 @@ def microdata(run: RunFiles) -> Iterator[str]:
             yield f"{name} is there and was not planned"
         return
     leaves, n_cells = run.levels[-1], len(run.cells)
-    ancestors = _ancestors(run.levels)
+    last = len(run.levels) - 1
+    lineage = [ancestors(run.levels, last, top) for top in range(last + 1)]
     schema = run.plan["schema"]
     counted = []
     for table in row_groups(run, name):
@@ -197,7 +212,7 @@ def microdata(run: RunFiles) -> Iterator[str]:
             cell = cell * len(categories) + _positions(table[attribute], categories)
         areas = [_positions(table[level.name], level.codes) for level in run.levels]
         leaf = _leaf(areas, run.levels)
-        for level, area, ancestor in zip(run.levels, areas, ancestors, strict=True):
+        for level, area, ancestor in zip(run.levels, areas, lineage, strict=True):
             wanted = np.where(level.padding[ancestor[leaf]], -1, ancestor[leaf])
             if not np.array_equal(area, wanted):
                 yield f"{name} has a row whose areas do not lie in one another"
@@ -240,14 +255,6 @@ def _positions(column: pa.ChunkedArray, labels: list[str]) -> np.ndarray:
     known = np.array([place[text] for text in array.dictionary.to_pylist()], dtype=np.int64)
     index = array.indices.fill_null(-1).to_numpy()
     return np.where(index < 0, -1, np.append(known, -1)[index])
-
-
-def _ancestors(levels: list[Level]) -> list[np.ndarray]:
-    """For each level, the area that each leaf lies in."""
-    found = [np.arange(len(levels[-1]))]
-    for level in reversed(levels[1:]):
-        found.append(level.parent[found[-1]])
-    return found[::-1]
 
 
 def _schema(run: RunFiles) -> Schema:

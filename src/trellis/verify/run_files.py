@@ -48,6 +48,14 @@ class Level:
         return column.combine_chunks().equals(expected)
 
 
+def ancestors(levels: list[Level], below: int, top: int) -> np.ndarray:
+    """For each node of level `below`, its ancestor on level `top`."""
+    found = np.arange(len(levels[below]))
+    for index in range(below, top, -1):
+        found = levels[index].parent[found]
+    return found
+
+
 class RunFiles:
     """Reads each file once, when a check first asks for it."""
 

@@ -20,7 +20,7 @@ from trellis.verify.run_files import Level, RunFiles
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
-_TOLERANCE = 1e-6
+TOLERANCE = 1e-6
 """For real-valued methods only; whole numbers must agree exactly."""
 
 
@@ -82,7 +82,7 @@ def sums(run: RunFiles) -> Iterator[str]:
         # An area whose only child is padding has nothing below it to compare with.
         has_children = np.isin(above.shown, parents)
         gap = np.abs(total[above.shown] - upper)[has_children]
-        if gap.size and gap.max() > (0 if run.is_whole else _TOLERANCE):
+        if gap.size and gap.max() > (0 if run.is_whole else TOLERANCE):
             yield f"counts of level {below.name} do not add up to level {above.name}"
 
 
@@ -93,7 +93,8 @@ def intervals(run: RunFiles) -> Iterator[str]:
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         yield from margins(run, name, table)
         if not table["std_error"].null_count:
-            yield from _stated_confidence(run, level, name, table)
+            estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
+            yield from stated_confidence(run, name, table, estimated.to_numpy()[_rows(run, level)])
 
 
 def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
@@ -109,22 +110,34 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
     counts = table["count"].to_numpy()
     if not (std_error >= 0).all():
         yield f"{name} has a negative standard error"
-    if not ((lower <= counts + _TOLERANCE) & (counts <= upper + _TOLERANCE)).all():
+    if not ((lower <= counts + TOLERANCE) & (counts <= upper + TOLERANCE)).all():
         yield f"{name} has counts outside their interval"
 
 
-def _stated_confidence(run: RunFiles, level: Level, name: str, table: pa.Table) -> Iterator[str]:
+def stated_confidence(
+    run: RunFiles, name: str, table: pa.Table, centre: np.ndarray
+) -> Iterator[str]:
     """The ends are those of an interval around the centre that the estimates have."""
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
-    estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
-    centre = estimated.to_numpy()[_rows(run, level)]
+    if not has_stated_confidence(run, counts, centre, std_error, lower, upper):
+        yield f"{name} has intervals that do not have the stated confidence"
+
+
+def has_stated_confidence(
+    run: RunFiles,
+    counts: np.ndarray,
+    centre: np.ndarray,
+    std_error: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> bool:
+    """Whether the ends are those of intervals around the centres."""
     reach = _factor(run.plan) * std_error + 0.5
-    least, most = np.floor(counts + _TOLERANCE), np.ceil(counts - _TOLERANCE)
-    if not (
+    least, most = np.floor(counts + TOLERANCE), np.ceil(counts - TOLERANCE)
+    return bool(
         _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
         and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
-    ):
-        yield f"{name} has intervals that do not have the stated confidence"
+    )
 
 
 def _factor(plan: dict[str, Any]) -> float:
@@ -139,7 +152,7 @@ def _is_end(
     end: np.ndarray, edge: np.ndarray, inwards: np.ufunc, wider: np.ufunc, count: np.ndarray
 ) -> np.ndarray:
     """The last whole number inside, not below zero, or the count if that is further out."""
-    close = [wider(np.maximum(inwards(edge + t), 0), count) for t in (-_TOLERANCE, _TOLERANCE)]
+    close = [wider(np.maximum(inwards(edge + t), 0), count) for t in (-TOLERANCE, TOLERANCE)]
     return (end == close[0]) | (end == close[1])
 
 
@@ -151,7 +164,7 @@ def invariants(run: RunFiles) -> Iterator[str]:
         exact = run.table(f"measurements/level={name}/query=total.parquet")
         promised = exact["value"].to_numpy()[level.shown]
         gap = np.abs(run.counts(level).sum(axis=1) - promised)
-        if gap.max() > (0 if run.is_whole else _TOLERANCE):
+        if gap.max() > (0 if run.is_whole else TOLERANCE):
             yield f"totals of level {level.name} are not the exact ones"
     exact_levels = {q["level"] for q in run.plan["queries"] if q["noise"] is None}
     if exact_levels != set(run.plan["unprotected_totals"]):

@@ -9,11 +9,13 @@ from pathlib import Path
 from trellis.errors import RunFolderError
 from trellis.verify import (
     areas,
+    flow_margins,
     flows,
     group_sizes,
     histogram_measurements,
     histograms,
     promises,
+    real_histograms,
     spine,
     tables,
 )
@@ -38,28 +40,38 @@ _COUNTS: tuple[Check, ...] = (
     tables.estimates,
     tables.csv,
 )
+_HISTOGRAMS: tuple[Check, ...] = (
+    tables.hierarchy,
+    histogram_measurements.measured_histograms,
+    histograms.histogram_columns,
+    histograms.histogram_margins,
+    tables.csv,
+)
 _BY_KIND: dict[str, tuple[Check, ...]] = {
     "counts": _COUNTS,
     "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
     "histogram": (
-        tables.hierarchy,
-        histogram_measurements.measured_histograms,
-        histograms.histogram_columns,
+        *_HISTOGRAMS,
         histograms.histogram_counts,
-        histograms.histogram_margins,
         histograms.exact_totals,
         histograms.structural_zeros,
         histograms.constraints,
         histograms.edit_rules,
         histograms.microdata,
-        tables.csv,
+    ),
+    "real_histogram": (
+        *_HISTOGRAMS,
+        real_histograms.real_counts,
+        real_histograms.real_totals,
+        real_histograms.no_rules,
     ),
     "flows": (
         flows.flow_tree,
         flows.flow_measurements,
         flows.flow_tables,
         flows.flow_sums,
-        flows.flow_intervals,
+        flow_margins.flow_margins,
+        flow_margins.flow_intervals,
         flows.flow_matrix,
         tables.csv,
     ),
@@ -99,7 +111,9 @@ def verify_run(path: str | Path) -> list[Finding]:
 
 def _kind(run: RunFiles) -> str:
     try:
-        return "histogram" if "histogram" in run.plan else run.plan["kind"]
+        if "histogram" in run.plan:
+            return "histogram" if run.is_whole else "real_histogram"
+        return run.plan["kind"]
     except (Unreadable, KeyError):
         return ""  # the checks say what is wrong with the plan
 

@@ -97,11 +97,11 @@ def _measure_level(
 ) -> Iterator[tuple[pa.Table, _Left]]:
     """Run by run what was measured, and what is left of it; at least one run, be it empty."""
     from trellis.estimate.flows.families import FamilyRule  # compiles
-    from trellis.estimate.flows.levels import MOST_CHILDREN
+    from trellis.estimate.flows.runs import MOST_CHILDREN
 
     noise = plan.queries[level].noise
     assert noise is not None
-    rule = FamilyRule.of(plan, level, tie_seed)
+    rule = FamilyRule.of_descent(plan, level, tie_seed)
     numbers = tree.child_numbers(level - 1, above.nodes)
     before = np.concatenate([[0], np.cumsum(numbers)])
 

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+from trellis.errors import RunFolderError
+from trellis.model.flow_estimators import DEFAULT_PENALTY, MOST_PENALTY, has_penalty
 from trellis.model.flows import FlowTree
 from trellis.model.plan import Plan
 from trellis.release.flow_tables import flow_guide, write_flow_tables
 from trellis.storage.flows import estimate_table, estimates_file, read_flow_level, table_writer
+
+
+def with_estimator(
+    spec: dict[str, Any], plan: Plan, estimator: str, penalty: Fraction | None
+) -> tuple[dict[str, Any], Plan]:
+    """The same spec and plan with another estimator; only sparse ones have a penalty."""
+    if has_penalty(estimator):
+        penalty = next(
+            p for p in (penalty, plan.penalty, Fraction(DEFAULT_PENALTY)) if p is not None
+        )
+        if not 0 <= penalty <= MOST_PENALTY:
+            raise RunFolderError(f"A penalty lies between 0 and {MOST_PENALTY}, not at {penalty}.")
+    elif penalty is not None:
+        raise RunFolderError(f"The method {estimator!r} has no penalty; sparse and gls_sparse do.")
+    estimate = {} if penalty is None else {"penalty": str(penalty)}
+    plan = replace(plan, method=estimator, penalty=penalty, expected_errors=None)
+    return {**spec, "estimator": estimator, "estimate": estimate}, plan
 
 
 def write_flow_estimates(

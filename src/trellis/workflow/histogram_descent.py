@@ -22,6 +22,7 @@ from trellis.measure.histograms import charged_levels, measure_queries
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
+from trellis.model.rules import enforced_rules
 from trellis.model.sparse_counts import SparseCounts
 from trellis.privacy.bits import RandomBits
 from trellis.privacy.ledger import Claim
@@ -65,9 +66,14 @@ def _fitted_levels(
     """
     from trellis.estimate.histograms.estimators import topdown_levels  # compiles
 
-    assert noisy.plan.histogram is not None
-    passes = noisy.plan.histogram.passes
+    histogram = noisy.plan.histogram
+    assert histogram is not None
     with suppress(Infeasible):
         yield from topdown_levels(
-            noisy, tie_seed, constraints=constraints, passes=passes, workers=workers
+            noisy,
+            tie_seed,
+            constraints=constraints,
+            edit_rules=enforced_rules(noisy.plan.schema, histogram),
+            passes=histogram.passes,
+            workers=workers,
         )

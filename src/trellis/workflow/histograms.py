@@ -50,6 +50,7 @@ def plan_histogram_spec(
         microdata=bool(spec.output.microdata),
         structural_zeros=spec.structural_zeros or (),
         edit_rules=spec.edit_rules or (),
+        enforce_edit_rules=spec.estimate.edit_rules != "audit",
         passes=spec.estimate.passes or (),
         measurements=spec.output.measurements or COMPLETE,
     )

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 import yaml
@@ -54,7 +56,11 @@ from trellis.storage.flows import read_flow_level
 from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
-from trellis.workflow.flow_release import write_flow_estimates, write_flow_release
+from trellis.workflow.flow_release import (
+    with_estimator,
+    write_flow_estimates,
+    write_flow_release,
+)
 from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
 from trellis.workflow.progress import Progress
@@ -62,6 +68,8 @@ from trellis.workflow.public_histograms import (
     estimate_into,
     kept_constraints,
     kept_estimates,
+    stated_rules,
+    without_rules,
     write_histogram_release,
 )
 from trellis.workflow.run_folder import RunFolder, RunIdentity, spec_hash
@@ -258,8 +266,17 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) -> Release:
-    """Estimate the same measurements by another method, into a folder of its own."""
+def reestimate(
+    folder: RunFolder,
+    method: str,
+    out: Path,
+    progress: Progress,
+    penalty: Fraction | None = None,
+) -> Release:
+    """Estimate the same measurements by another method, into a folder of its own.
+
+    `penalty` is that of sparse flows.
+    """
     folder.require_started()
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
@@ -272,21 +289,30 @@ def reestimate(folder: RunFolder, method: str, out: Path, progress: Progress) ->
         raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.{why}")
     target = RunFolder(out)
     with target.held():
-        return _reestimate(folder, method, target, progress)
+        return _reestimate(folder, method, penalty, target, progress)
 
 
-def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Progress) -> Release:
+def left_out(folder: RunFolder, method: str) -> list[str]:
+    """Keys of a run's spec that another method cannot keep, and does without."""
+    plan = replace(folder.plan(), method=method)
+    if plan.histogram is None or plan.is_whole:
+        return []
+    return stated_rules(yaml.safe_load(folder.spec.read_text(encoding="utf-8")))
+
+
+def _reestimate(
+    folder: RunFolder,
+    method: str,
+    penalty: Fraction | None,
+    target: RunFolder,
+    progress: Progress,
+) -> Release:
     if target.is_started:
         raise RunFolderError(f"{target.path} holds a run already. Choose another folder.")
-    spec = yaml.safe_load(folder.spec.read_text(encoding="utf-8"))
-    if folder.plan().kind == GROUP_SIZES:
-        spec["mechanism"] = method
-    elif folder.plan().kind == FLOWS:
-        spec["estimator"] = method
-    else:
-        spec["estimate"] = {**spec.get("estimate", {}), "method": method}
     hierarchy = folder.hierarchy()
-    plan = replace(folder.plan(), method=method, expected_errors=None)
+    spec, plan = _with_method(folder, method, penalty)
+    if plan.histogram is not None and not plan.is_whole:
+        spec, plan = without_rules(spec, plan)
     identity = replace(folder.identity(), spec_sha256=spec_hash(spec))
     if plan.spine is None:
         plan = with_expected_errors(plan, hierarchy)
@@ -305,6 +331,22 @@ def _reestimate(folder: RunFolder, method: str, target: RunFolder, progress: Pro
     except TrellisError:  # such as a method that does not fit what was measured
         shutil.rmtree(target.path)
         raise
+
+
+def _with_method(
+    folder: RunFolder, method: str, penalty: Fraction | None
+) -> tuple[dict[str, Any], Plan]:
+    """The spec and the plan of a run with another method."""
+    spec, plan = yaml.safe_load(folder.spec.read_text(encoding="utf-8")), folder.plan()
+    if plan.kind == FLOWS:
+        return with_estimator(spec, plan, method, penalty)
+    if penalty is not None:
+        raise RunFolderError("Only flows have estimators with a penalty.")
+    if plan.kind == GROUP_SIZES:
+        spec["mechanism"] = method
+    else:
+        spec["estimate"] = {**spec.get("estimate", {}), "method": method}
+    return spec, replace(plan, method=method, expected_errors=None)
 
 
 def _kept_estimates(

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.errors import RunFolderError
+from trellis.estimate.histograms.estimators import (
+    MarginalEstimate,
+    estimate_gls,
+    estimate_gls_topdown,
+    estimate_topdown,
+)
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates, Margin
+from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
+from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
+from trellis.model.rules import enforced_rules
 from trellis.model.sparse_counts import SparseCounts
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
@@ -46,24 +56,72 @@ def estimate_histograms(
     """By the method of the plan; `known` are counts that decided what was measured."""
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
+    if not plan.is_whole:
+        margins = _margins(estimate_gls(evidence, marginals=tables))
+        return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
+    rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
         found = estimate_topdown(
-            evidence, tie_seed, constraints=constraints, passes=passes, known=known
+            evidence,
+            tie_seed,
+            constraints=constraints,
+            edit_rules=rules,
+            passes=passes,
+            known=known,
         )
     else:
         found = estimate_gls_topdown(
-            evidence, tie_seed, marginals=tables, constraints=constraints, passes=passes
+            evidence,
+            tie_seed,
+            marginals=tables,
+            constraints=constraints,
+            edit_rules=rules,
+            passes=passes,
         )
-    margins = {
-        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
-        for table, marginal in found.marginals.items()
-    }
+    margins = _margins(found.marginals)
     return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
 
 
+def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]:
+    return {
+        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
+        for table, marginal in marginals.items()
+    }
+
+
+RULES = (
+    "structural_zeros", "edit_rules", "constraints", "estimate.edit_rules", "estimate.passes",
+    "output.microdata",
+)  # fmt: skip
+"""Keys of a spec that ask for whole counts."""
+
+
+def stated_rules(spec: Mapping[str, Any]) -> list[str]:
+    """Those of `RULES` that a spec states."""
+    places = [key.rpartition(".") for key in RULES]
+    return [
+        group + dot + key for group, dot, key in places if (spec[group] if dot else spec).get(key)
+    ]
+
+
+def without_rules(spec: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], Plan]:
+    """Spec and plan for a method that keeps no rules."""
+    histogram = plan.histogram
+    assert histogram is not None
+    if not histogram.tables:
+        raise RunFolderError("This run publishes no table, and method gls nothing else.")
+    kept = {key: value for key, value in spec.items() if key not in RULES}
+    for group in ("estimate", "output"):
+        kept[group] = {k: v for k, v in spec[group].items() if f"{group}.{k}" not in RULES}
+    plain = HistogramPlan(histogram.tables, ordered=histogram.ordered)
+    return kept, replace(plan, histogram=plain)
+
+
 def kept_constraints(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> Constraints | None:
-    """The constraints with which a run began; None for other releases."""
-    return None if plan.histogram is None else read_constraints(folder.path, plan, hierarchy)
+    """The constraints with which a run began; None where there can be none."""
+    if plan.histogram is None or not plan.is_whole:
+        return None
+    return read_constraints(folder.path, plan, hierarchy)
 
 
 def kept_estimates(folder: RunFolder, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
@@ -82,4 +140,6 @@ def write_histogram_release(
         audit = audit_edit_rules(plan, estimates)
         if audit:
             write_json(partial / "edit_rules.json", audit)
-        (partial / "README.md").write_text(histogram_guide(plan, audit), encoding="utf-8")
+        constraints = kept_constraints(folder, plan, estimates.hierarchy)
+        guide = histogram_guide(plan, constraints, audit)
+        (partial / "README.md").write_text(guide, encoding="utf-8")

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from trellis.estimate.chebyshev import project_chebyshev_families
 from trellis.estimate.projection import project_l2_families
+from trellis.model.flow_estimators import descent_rule, rule_of
 from trellis.model.plan import Plan
 from trellis.numerics.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
@@ -34,24 +36,43 @@ class FamilyRule:
 
     @classmethod
     def of(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
-        (query,) = (q for q in plan.queries if q.level == plan.levels[level])
+        """The rule by which the release is made."""
+        return cls._of(rule_of(plan.method), plan, level, tie_seed)
+
+    @classmethod
+    def of_descent(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
+        """The rule by which it is decided where to measure next."""
+        return cls._of(descent_rule(plan.method), plan, level, tie_seed)
+
+    @classmethod
+    def _of(cls, method: str, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
         penalty = 0.0 if plan.penalty is None else float(plan.penalty)
-        return cls(plan.method, query.variance, penalty, (tie_seed + level) % 2**63)
+        return cls(method, plan.queries[level].variance, penalty, (tie_seed + level) % 2**63)
 
     def fit(self, values: Ints, start: Ints, totals: Ints, first_index: int) -> Ints:
         """Whole numbers of at least zero that sum to `totals` in every family."""
         if self.method == "sparse":
-            kept = np.empty(values.size, dtype=np.bool_)
-            price = self.penalty**2 * self.variance
-            key = tie_key(self.seed)
-            keep_largest(values, start, totals, price, key, first_index, kept, 0, totals.size)
-            where = np.flatnonzero(kept)
-            counts = np.zeros(values.size, dtype=np.int64)
-            counts[where] = project_chebyshev_families(
-                values[where], np.searchsorted(where, start), totals, tie_seed=self.seed,
-                index=first_index + where, workers=1,
+            price = np.full(totals.size, self.penalty**2 * self.variance)
+            return self._fit_sparse(values, price, start, totals, first_index)
+        return self._project(values, start, totals, first_index)
+
+    def fit_estimates(
+        self, estimates: Floats, variances: Floats, start: Ints, totals: Ints, first_index: int
+    ) -> Ints:
+        """The same from estimates, each with a variance of its own.
+
+        `l2` weighs by it, exactly. The others round the estimates first, and `sparse` asks for a
+        price by the mean variance of a family.
+        """
+        if self.method == "l2":
+            return project_l2_families(
+                estimates, start, totals, 1 / variances, tie_seed=self.seed,
+                first_index=first_index, workers=1,
             )  # fmt: skip
-            return counts
+        values = np.rint(estimates).astype(np.int64)
+        if self.method == "sparse":
+            mean = np.add.reduceat(variances, start[:-1]) / np.diff(start)
+            return self._fit_sparse(values, self.penalty**2 * mean, start, totals, first_index)
         return self._project(values, start, totals, first_index)
 
     def fit_within(
@@ -62,6 +83,20 @@ class FamilyRule:
         pointer = np.searchsorted(where, start)
         counts = np.zeros(values.size, dtype=np.int64)
         counts[where] = self._project(values[where], pointer, totals, first_index)
+        return counts
+
+    def _fit_sparse(
+        self, values: Ints, price: Floats, start: Ints, totals: Ints, first_index: int
+    ) -> Ints:
+        kept = np.empty(values.size, dtype=np.bool_)
+        key = tie_key(self.seed)
+        keep_largest(values, start, totals, price, key, first_index, kept, 0, totals.size)
+        where = np.flatnonzero(kept)
+        counts = np.zeros(values.size, dtype=np.int64)
+        counts[where] = project_chebyshev_families(
+            values[where], np.searchsorted(where, start), totals, tie_seed=self.seed,
+            index=first_index + where, workers=1,
+        )  # fmt: skip
         return counts
 
     def _project(self, values: Ints, start: Ints, totals: Ints, first_index: int) -> Ints:

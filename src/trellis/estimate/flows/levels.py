@@ -13,19 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import RunFolderError
+from trellis.estimate.flows.below import flows_from_below
 from trellis.estimate.flows.families import FamilyRule
+from trellis.estimate.flows.runs import Ints, Run, at_least_one, measured_runs, positive_flows
 from trellis.execution.threads import map_in_order
-from trellis.model.flows import ROOT, FlowLevel, FlowTree, Nodes, runs_of_families
+from trellis.model.flow_estimators import looks_below
+from trellis.model.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.model.plan import Plan
-from trellis.storage.flows import MeasuredLevel, MeasuredRows
-
-Ints = NDArray[np.int64]
-
-MOST_CHILDREN = 1 << 18
-"""Children that are held and fitted at a time."""
+from trellis.storage.flows import MeasuredRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +37,18 @@ def estimate_flow_levels(
     folder: Path, plan: Plan, tree: FlowTree, tie_seed: int
 ) -> Iterator[tuple[int, Iterator[FlowLevel]]]:
     """For each level its flows that are not zero, run by run; take the runs before going on."""
-    measured = MeasuredLevel(folder, plan, 0)
-    rows = measured.take(1)
-    measured.finish()
-    counts = np.maximum(rows.values, 0)
-    frontier = Frontier(ROOT[rows.expanded], counts[rows.expanded])
-    yield 0, iter([_positive(ROOT, counts, rows.values, plan.queries[0].variance ** 0.5)])
+    each = flows_from_below if looks_below(plan.method) else flows_by_level
+    return each(folder, plan, tree, tie_seed)
+
+
+def flows_by_level(
+    folder: Path, plan: Plan, tree: FlowTree, tie_seed: int
+) -> Iterator[tuple[int, Iterator[FlowLevel]]]:
+    """Each level from its own measurements and the counts of the level above."""
+    (root,) = measured_runs(folder, plan, 0, np.ones(1, dtype=np.int64))
+    counts = np.maximum(root.rows.values, 0)
+    frontier = Frontier(ROOT[root.rows.expanded], counts[root.rows.expanded])
+    yield 0, iter([_positive(ROOT, counts, root.rows, plan.queries[0].variance)])
     for level in range(1, len(plan.levels)):
         parts: list[Frontier] = []
         yield level, _runs(folder, plan, tree, tie_seed, level, frontier, parts)
@@ -65,35 +68,21 @@ def _runs(
 ) -> Iterator[FlowLevel]:
     rule = FamilyRule.of(plan, level, tie_seed)
     is_last = level == len(plan.levels) - 1
-    measured = MeasuredLevel(folder, plan, level)
     numbers = tree.child_numbers(level - 1, above.nodes)
-    before = np.concatenate([[0], np.cumsum(numbers)])
 
-    def read() -> Iterator[tuple[int, int, MeasuredRows]]:
-        for first, last in runs_of_families(numbers, MOST_CHILDREN):
-            yield first, last, measured.take(int(before[last] - before[first]))
+    def fit(run: Run) -> tuple[FlowLevel, Frontier]:
+        start, nodes = tree.expand(level - 1, above.nodes[run.parents])
+        rows, totals = run.rows, above.counts[run.parents]
+        counts = fit_measured(rule, rows, start, totals, run.n_before, is_last=is_last)
+        kept = slice(0) if is_last else rows.expanded
+        return _positive(nodes, counts, rows, rule.variance), Frontier(nodes[kept], counts[kept])
 
-    def fit(run: tuple[int, int, MeasuredRows]) -> tuple[FlowLevel, Frontier]:
-        first, last, rows = run
-        start, nodes = tree.expand(level - 1, above.nodes[first:last])
-        counts = fit_measured(
-            rule, rows, start, above.counts[first:last], int(before[first]), is_last=is_last
-        )
-        kept = Nodes.joined([]) if is_last else nodes[rows.expanded]
-        frontier = Frontier(kept, counts[rows.expanded] if len(kept) else counts[:0])
-        return _positive(nodes, counts, rows.values, rule.variance**0.5), frontier
+    def levels() -> Iterator[FlowLevel]:
+        for flows, frontier in map_in_order(fit, measured_runs(folder, plan, level, numbers)):
+            below.append(frontier)
+            yield flows
 
-    empty = True
-    for level_part, frontier in map_in_order(fit, read()):
-        below.append(frontier)
-        empty = False
-        yield level_part
-    measured.finish()
-    if empty:
-        cell = np.empty(0, np.int32) if tree.shape.attributes and is_last else None
-        nothing = np.empty(0, np.int64)
-        nodes = Nodes(np.empty(0, np.int32), np.empty(0, np.int32), cell)
-        yield _positive(nodes, nothing, nothing, 0.0)
+    return at_least_one(levels(), tree, is_last=is_last)
 
 
 def fit_measured(
@@ -121,7 +110,6 @@ def fit_measured(
     return counts
 
 
-def _positive(nodes: Nodes, counts: Ints, values: Ints, error: float) -> FlowLevel:
-    left = np.flatnonzero(counts > 0)
-    centre = values[left].astype(np.float64)
-    return FlowLevel(nodes[left], counts[left], centre, np.full(left.size, error))
+def _positive(nodes: Nodes, counts: Ints, rows: MeasuredRows, variance: float) -> FlowLevel:
+    errors = np.full(counts.size, variance**0.5)
+    return positive_flows(nodes, counts, rows.values, errors)

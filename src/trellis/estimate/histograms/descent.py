@@ -15,6 +15,7 @@ from trellis.estimate.histograms.bounds import (
     check_cells,
     stack_bounds,
 )
+from trellis.estimate.histograms.edit_rules import RuleSides
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
 from trellis.estimate.histograms.level_bounds import LevelBounds
@@ -42,6 +43,7 @@ class Descent:
     bounds: Sequence[LevelBounds]
     impossible: NDArray[np.bool_]
     tie_seed: int
+    edit_rules: tuple[RuleSides, ...] = ()
     passes: tuple[str, ...] = ()
     tolerance: float = TOLERANCE
     workers: int | None = None
@@ -79,7 +81,8 @@ class Descent:
         measured = [self.queries[name] for name in self.evidence.measured[level]]
         names = self.bounded(level)
         every = measured or list(self.queries.values())
-        return every, Rounder(every, [self.queries[name] for name in names])
+        bounded = [self.queries[name] for name in names]
+        return every, Rounder(every, bounded, self.edit_rules)
 
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
         bounds = self.bounds[0].family(0, 1)
@@ -163,31 +166,66 @@ class Descent:
         if not active.size or last - first == 1:
             own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
             return _Rows.of(active, own), 0.0
-        bounds = self.bounds[level].family(first, last)
         with _Named(self.evidence, level - 1, family):
-            blocked = blocked_cells(self.queries, bounds, active, last - first, None)
-            if blocked.size:
-                check_cells(blocked, active, self.evidence.schema)
-            index = self._first_index(level, first)
-            for name in self.passes:
-                query = self.queries[name]
-                above = np.zeros(query.n_cells, dtype=np.int64)
-                np.add.at(above, query.cell_of[active], parent)
-                fixed = fix_marginal(
-                    query,
-                    *objective.coarse(query, first, last),
-                    above,
-                    bounds,
-                    self.queries,
-                    self.tie_seed,
-                    index,
-                )
-                bounds = bounds if fixed is None else [*bounds, fixed]
-            x, reached = self._fit(
-                objective, active, parent.astype(np.float64), bounds, blocked, first, last
-            )
-            y = rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index)
+            y, reached = self._with_passes(level, objective, rounder, active, parent, first, last)
         return _Rows.of(active, y), reached
+
+    def _with_passes(
+        self,
+        level: int,
+        objective: Objective,
+        rounder: Rounder,
+        active: IntArray,
+        parent: IntArray,
+        first: int,
+        last: int,
+    ) -> tuple[IntArray, float]:
+        """Whole children of one family: cells x children, and the distance to the optimum.
+
+        A pass sees its own marginal alone. Where what it fixed clashes with another pass, or with
+        bounds on other cells, the family does without the last passes: they are no promise.
+        """
+        bounds = self.bounds[level].family(first, last)
+        blocked = blocked_cells(self.queries, bounds, active, last - first, None)
+        if blocked.size:
+            check_cells(blocked, active, self.evidence.schema)
+        index, passes = self._first_index(level, first), self.passes
+        while True:
+            try:
+                fixed = self._fixed(passes, objective, bounds, active, parent, first, last, index)
+                x, reached = self._fit(
+                    objective, active, parent.astype(np.float64), fixed, blocked, first, last
+                )
+                return (
+                    rounder.round(active, parent, x, fixed, blocked, self.tie_seed, index),
+                    reached,
+                )
+            except Infeasible:
+                if not passes:
+                    raise
+                passes = passes[:-1]
+
+    def _fixed(
+        self,
+        passes: Sequence[str],
+        objective: Objective,
+        bounds: Sequence[FamilyBound],
+        active: IntArray,
+        parent: IntArray,
+        first: int,
+        last: int,
+        index: int,
+    ) -> list[FamilyBound]:
+        """The bounds of a family, and the marginals that its passes fix."""
+        fixed = list(bounds)
+        for name in passes:
+            query = self.queries[name]
+            above = np.zeros(query.n_cells, dtype=np.int64)
+            np.add.at(above, query.cell_of[active], parent)
+            evidence = objective.coarse(query, first, last)
+            held = fix_marginal(query, *evidence, above, fixed, self.queries, self.tie_seed, index)
+            fixed += [] if held is None else [held]
+        return fixed
 
     def _first_index(self, level: int, node: int) -> int:
         """Ties are broken by the index of an area and cell in the whole tree."""

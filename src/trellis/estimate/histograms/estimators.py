@@ -1,9 +1,9 @@
-"""`topdown` and `gls_topdown` for histograms.
+"""`topdown`, `gls_topdown` and `gls` for histograms.
 
-Both make whole histograms from the root down. `topdown` fits each family to what was measured on
-the children; `gls_topdown` fits it to the best linear unbiased estimates of the children's
-subtrees, so that what was measured further down informs the upper levels, and gives the estimates
-and standard errors of any marginal.
+The first two make whole histograms from the root down. `topdown` fits each family to what was
+measured on the children; `gls_topdown` fits it to the best linear unbiased estimates of the
+children's subtrees, so that what was measured further down informs the upper levels, and gives the
+estimates and standard errors of any marginal. `gls` gives these alone.
 
 Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries on a spine.
 """
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
 from trellis.estimate.histograms.descent import Descent, Report
+from trellis.estimate.histograms.edit_rules import RuleSides
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
@@ -78,6 +79,7 @@ def estimate_topdown(
     tie_seed: int,
     *,
     constraints: Constraints | None = None,
+    edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     workers: int | None = None,
@@ -86,10 +88,13 @@ def estimate_topdown(
 ) -> HistogramEstimates:
     """Least squares family by family on the children's own measurements.
 
-    `passes` names marginals of few cells that each family fixes first, in this order. Levels that
-    are `known`, root first, are taken as they are.
+    `passes` names marginals of few cells that each family fixes first, in this order. `edit_rules`
+    are kept where sums, constraints and passes allow. Levels that are `known`, root first, are
+    taken as they are.
     """
-    descent = _descent(evidence, (), tie_seed, constraints, passes, tolerance, workers, report)
+    descent = _descent(
+        evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, report
+    )
     counts, distance = descent.run(_own_measurements(descent), known)
     return HistogramEstimates(tuple(counts), {}, distance)
 
@@ -99,8 +104,8 @@ def topdown_levels(
     tie_seed: int,
     *,
     constraints: Constraints | None = None,
+    edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
-    tolerance: float = TOLERANCE,
     workers: int | None = None,
 ) -> Iterator[SparseCounts]:
     """The counts of `estimate_topdown` one level at a time, root first.
@@ -108,7 +113,9 @@ def topdown_levels(
     A level is read when it is asked for, so that what was found above may decide what is measured.
     Exact answers of all levels are read first.
     """
-    descent = _descent(evidence, (), tie_seed, constraints, passes, tolerance, workers, None)
+    descent = _descent(
+        evidence, (), tie_seed, constraints, edit_rules, passes, TOLERANCE, workers, None
+    )
     for counts, _ in descent.levels(_own_measurements(descent)):
         yield counts
 
@@ -136,6 +143,7 @@ def estimate_gls_topdown(
     *,
     marginals: Sequence[Request] = (),
     constraints: Constraints | None = None,
+    edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     workers: int | None = None,
@@ -143,11 +151,12 @@ def estimate_gls_topdown(
 ) -> HistogramEstimates:
     """Best linear unbiased estimates first, then whole numbers downwards.
 
-    `passes` names marginals of few cells that each family fixes first, in this order.
+    `passes` names marginals of few cells that each family fixes first, in this order. `edit_rules`
+    are kept where sums, constraints and passes allow.
     """
     hierarchy = evidence.hierarchy
     descent = _descent(
-        evidence, marginals, tie_seed, constraints, passes, tolerance, workers, report
+        evidence, marginals, tie_seed, constraints, edit_rules, passes, tolerance, workers, report
     )
     spine = SpineVariances.of(hierarchy, evidence.schema.shape, descent.queries, evidence.measured)
     best = BestLinear(evidence, spine, workers)
@@ -164,6 +173,27 @@ def estimate_gls_topdown(
     return HistogramEstimates(
         tuple(counts), _marginal_estimates(evidence, best, marginals, workers), distance
     )
+
+
+def estimate_gls(
+    evidence: HistogramEvidence, *, marginals: Sequence[Request], workers: int | None = None
+) -> dict[Request, MarginalEstimate]:
+    """The best linear unbiased estimates themselves: real numbers that add up."""
+    queries = _queries(evidence.schema, evidence.measured, marginals)
+    spine = SpineVariances.of(evidence.hierarchy, evidence.schema.shape, queries, evidence.measured)
+    best = BestLinear(evidence, spine, workers)
+    found = _marginal_estimates(evidence, best, marginals, workers)
+    for marginal in found.values():
+        _round_exact(marginal)
+    return found
+
+
+def _round_exact(marginal: MarginalEstimate) -> None:
+    """What is known exactly is whole; the passes leave rounding errors of floating point in it."""
+    of_class = marginal.errors.std_errors == 0
+    if of_class.any():
+        exact = of_class[marginal.errors.class_of]
+        marginal.centre[exact] = np.rint(marginal.centre[exact])
 
 
 def marginal_errors(
@@ -205,6 +235,7 @@ def _descent(
     requests: Sequence[Request],
     tie_seed: int,
     constraints: Constraints | None,
+    edit_rules: Sequence[RuleSides],
     passes: Sequence[str],
     tolerance: float,
     workers: int | None,
@@ -231,6 +262,7 @@ def _descent(
         bounds,
         impossible,
         tie_seed,
+        tuple(edit_rules),
         tuple(query.name for query in fixed),
         tolerance,
         workers,

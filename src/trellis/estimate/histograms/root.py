@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.edit_rules import keep_rules_in_root
 from trellis.estimate.histograms.rounding import Rounder, stacked_queries
 from trellis.model.queries import Query
 from trellis.numerics.histograms.integer_program import nearest_whole
@@ -30,12 +31,14 @@ def round_root(
     """Whole counts near x: the total by rounding, cells by remainders and swaps between cells."""
     stacked = stacked_queries(queries, np.ones(len(queries)), active)
     y = round_single(stacked, x, tie_key(tie_seed))[:, np.newaxis]
+    whole = rounder.whole_bounds(bounds, active, 1)
     if bounds:
-        whole = rounder.whole_bounds(bounds, active, 1)
         kept = answers(whole, y)
         if not ((whole.lower <= kept) & (kept <= whole.upper)).all():
             nearest = nearest_whole(x[:, np.newaxis], None, whole, np.zeros((0, 0), dtype=bool))
             if nearest is None:
                 raise Infeasible("No whole counts keep all constraints.")
             y = nearest
+    if rounder.edit_rules:
+        keep_rules_in_root(rounder.edit_rules, active, whole, stacked, x[:, np.newaxis], y)
     return y[:, 0]

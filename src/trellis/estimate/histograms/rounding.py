@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells
+from trellis.estimate.histograms.edit_rules import RuleSides, keep_rules
 from trellis.estimate.histograms.family import canonical_bound, whole_parent
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
@@ -43,13 +44,15 @@ def round_family(
     *,
     bounds: Sequence[FamilyBound] = (),
     impossible: NDArray[np.bool_] | None = None,
+    edit_rules: Sequence[RuleSides] = (),
     tie_seed: int = 0,
 ) -> Whole:
     """Whole children (children x cells) that add up to their parent in every cell.
 
     Largest remainders first, then swaps that bring the answers to `queries` nearer to those of the
     real `children`. Children that do not add up, or are negative, are first moved to the nearest
-    ones that do. Bounds and impossible cells are kept; see `solve_family`.
+    ones that do. Bounds and impossible cells are kept; see `solve_family`. `edit_rules` have the
+    cells on both sides of `a requires b`; they are kept as far as all else allows.
     """
     whole = whole_parent(parent, schema.n_cells)
     real = np.asarray(children, dtype=np.float64)
@@ -64,7 +67,8 @@ def round_family(
     check_cells(blocked, active, schema)
     x = np.ascontiguousarray(real[:, active].T)
     project_cells(x, whole[active].astype(np.float64), blocked)
-    rounder = Rounder([parse_query(schema, name) for name in queries], list(bounded.values()))
+    parsed = [parse_query(schema, name) for name in queries]
+    rounder = Rounder(parsed, list(bounded.values()), edit_rules)
     y = rounder.round(active, whole[active], x, bounds, blocked, tie_seed, 0)
     out = np.zeros(real.shape, dtype=np.int64)
     out[:, active] = y.T
@@ -74,10 +78,16 @@ def round_family(
 class Rounder:
     """Rounds families that share their queries."""
 
-    def __init__(self, queries: Sequence[Query], bounded: Sequence[Query]) -> None:
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        bounded: Sequence[Query],
+        edit_rules: Sequence[RuleSides] = (),
+    ) -> None:
         self._queries = list(queries)
         self._weights = [2.0 if query.n_cells <= COARSE else 1.0 for query in queries]
         self._bounded = {query.name: query for query in bounded}
+        self.edit_rules = edit_rules
 
     def round(
         self,
@@ -100,6 +110,9 @@ class Rounder:
         swap_units(queries, x, floors, blocked, y)
         if bounds:
             y = self._keep(bounds, queries, x, active, parent, blocked, y)
+        if self.edit_rules:
+            whole = self.whole_bounds(bounds, active, x.shape[1])
+            keep_rules(self.edit_rules, active, whole, queries, blocked, x, y)
         return y
 
     def _keep(
@@ -129,14 +142,16 @@ class Rounder:
     def whole_bounds(
         self, bounds: Sequence[FamilyBound], active: Whole, n_children: int
     ) -> WholeBounds:
-        row_of, constraint, lower, upper = [], [], [], []
+        row_of = [np.zeros((0, active.size), dtype=np.int64)]
+        constraint = [np.zeros((0, n_children), dtype=np.int64)]
+        lower, upper = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         n_rows = n_constraints = 0
         for bound in bounds:
             query = self._bounded[bound.query]
             units = np.arange(n_children) if bound.group_of is None else bound.group_of
             ids = n_constraints + units * query.n_cells + np.arange(query.n_cells)[:, np.newaxis]
             constraint.append(np.where(units < 0, -1, ids))
-            row_of.append(query.cell_of[active] + n_rows)
+            row_of.append(query.cell_of[active].astype(np.int64)[np.newaxis] + n_rows)
             least = np.where(np.isfinite(bound.lower), np.ceil(bound.lower - 1e-9), 0)
             most = np.where(np.isfinite(bound.upper), np.floor(bound.upper + 1e-9), UNBOUNDED)
             lower.append(least.astype(np.int64).ravel())
@@ -144,7 +159,7 @@ class Rounder:
             n_rows += query.n_cells
             n_constraints += lower[-1].size
         return WholeBounds(
-            np.array(row_of, dtype=np.int64),
+            np.concatenate(row_of),
             np.concatenate(constraint).astype(np.int64),
             np.concatenate(lower),
             np.concatenate(upper),

@@ -47,6 +47,8 @@ MOST_NEWTON_STEPS = 1000
 STALLED_CHECKS = 200
 """Looks without progress after which rounding errors are taken to forbid more."""
 
+FIRST_PENALTY = 3.0
+"""In units of mu. Greater ones slow each round of multipliers down more than they save rounds."""
 PENALTY_GROWTH = 5.0
 GREATEST_PENALTY = 1e7
 """How far the penalty may grow over its first value before constraints count as infeasible."""
@@ -108,7 +110,7 @@ def solve(
     """
     scale = mu if mu > 0 else _typical_weight(quadratic)
     allowed_gap = 0.5 * scale * x.size * tolerance**2
-    penalty = (30 * scale) if scale > 0 else 1.0
+    penalty = FIRST_PENALTY * scale if scale > 0 else 1.0
     return Solution(
         *_solve(
             stack, quadratic, parent, blocked, bounds, mu, allowed_gap, tolerance / 3, penalty,

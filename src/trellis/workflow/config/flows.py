@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from trellis.errors import SpecError
-from trellis.model.flow_estimators import DEFAULT_FLOW_ESTIMATOR, DEFAULT_PENALTY
+from trellis.model.flow_estimators import (
+    DEFAULT_FLOW_ESTIMATOR,
+    DEFAULT_PENALTY,
+    MOST_PENALTY,
+    has_penalty,
+)
 from trellis.model.flows import FLOWS, Side
 
 if TYPE_CHECKING:
     from trellis.workflow.config.spec import Spec
 
-FlowEstimatorName = Literal["chebyshev", "chebyshev_descending", "l2", "sparse"]
+FlowEstimatorName = Literal[
+    "chebyshev", "chebyshev_descending", "l2", "sparse", "gls_chebyshev", "gls_l2", "gls_sparse"
+]
 
 
 class TripsSpec(BaseModel):
@@ -32,7 +39,7 @@ def with_flow_defaults(values: dict[str, Any]) -> dict[str, Any]:
         return values
     values = {"tree": str(Side.DESTINATION), "estimator": DEFAULT_FLOW_ESTIMATOR, **values}
     estimate = values.get("estimate", {})
-    if values["estimator"] == "sparse" and isinstance(estimate, dict):
+    if has_penalty(str(values["estimator"])) and isinstance(estimate, dict):
         values["estimate"] = {"penalty": str(DEFAULT_PENALTY), **estimate}
     return values
 
@@ -53,11 +60,12 @@ def check_flows(spec: Spec) -> None:
             "trips.above: cap drops trips, so their number is not public. Write "
             "trips: {number: at_most}; the grand total is then measured with noise."
         )
-    if (spec.estimator == "sparse") != (spec.estimate.penalty is not None):
-        raise SpecError("estimate.penalty goes with estimator: sparse, and only with it.")
-    if spec.estimate.penalty is not None and not 0 <= spec.estimate.penalty <= 1000:
+    if has_penalty(str(spec.estimator)) != (spec.estimate.penalty is not None):
+        raise SpecError("estimate.penalty goes with estimator: sparse or gls_sparse, no other.")
+    if spec.estimate.penalty is not None and not 0 <= spec.estimate.penalty <= MOST_PENALTY:
         raise SpecError(
-            "estimate.penalty is a number of standard deviations, from 0 (keep all) to 1000."
+            "estimate.penalty is a number of standard deviations, from 0 (keep all) to "
+            f"{MOST_PENALTY}."
         )
     for name, categories in (spec.attributes or {}).items():
         if len(categories) < 2 or len(set(categories)) != len(categories):

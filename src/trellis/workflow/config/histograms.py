@@ -231,11 +231,16 @@ def check_histogram(spec: Any) -> None:
             ("output.microdata", spec.output.microdata),
             ("output.measurements", spec.output.measurements),
             ("data.attributes", spec.data.attributes),
+            ("estimate.edit_rules", spec.estimate.edit_rules),
             ("estimate.passes", spec.estimate.passes),
         ):
             if value:
                 raise SpecError(f"{key} goes with schema: declare the attributes.")
         return
+    if spec.estimate.edit_rules and not spec.edit_rules:
+        raise SpecError(
+            "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
+        )
     if spec.output.measurements == USED and spec.estimate.method != "topdown":
         raise SpecError(
             f"output.measurements: used leaves out what {spec.estimate.method} reads: every "
@@ -243,6 +248,8 @@ def check_histogram(spec: Any) -> None:
         )
     if spec.areas or spec.spine:
         raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
+    if spec.estimate.method == "gls":
+        _check_real(spec)
     try:
         schema = spec.cell_schema()
     except StructureError as error:
@@ -256,6 +263,24 @@ def check_histogram(spec: Any) -> None:
             raise SpecError(
                 f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
             )
+
+
+def _check_real(spec: Any) -> None:
+    """Real estimates that may be negative keep no rule, and cannot be counted out as records."""
+    unfit = {
+        "output.microdata": spec.output.microdata,
+        "constraints": spec.constraints,
+        "structural_zeros": spec.structural_zeros,
+        "edit_rules": spec.edit_rules,
+        "estimate.passes": spec.estimate.passes,
+    }
+    if named := [key for key, value in unfit.items() if value]:
+        raise SpecError(
+            f"{', '.join(named)}: not with estimate.method gls, whose estimates are real numbers "
+            "without bounds. Take out, or use gls_topdown."
+        )
+    if spec.output.tables is not None and not any(spec.output.tables.values()):
+        raise SpecError("output.tables: estimate.method gls publishes tables alone. Name one.")
 
 
 def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:

@@ -19,8 +19,8 @@ _SIZE_KEYS = (
 )  # fmt: skip
 _HISTOGRAM_KEYS = (
     "schema", "recodes", "strategy", "structural_zeros", "constraints", "edit_rules",
-    "data.attributes", "estimate.passes", "output.tables", "output.microdata",
-    "output.measurements",
+    "data.attributes", "estimate.edit_rules", "estimate.passes", "output.tables",
+    "output.microdata", "output.measurements",
 )  # fmt: skip
 _COUNT_KEYS = (
     "data.cells", "unprotected.totals", "estimate.method", "areas", "spine", *_HISTOGRAM_KEYS,

@@ -263,6 +263,7 @@ class EstimateSpec(_Model):
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
     weights: dict[Name, Exact] | None = None
     penalty: Exact | None = None
+    edit_rules: Literal["enforce", "audit"] | None = None
     passes: tuple[str, ...] | None = None
 
 
