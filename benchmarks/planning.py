@@ -18,6 +18,7 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
+from _planning_histograms import show_histograms, show_simulated_histogram
 from _planning_scenes import DATA, RELEASES, demo_scene, demo_state, prepared, verdict
 from _planning_targets import show_area_targets, show_level_targets
 from scipy.optimize import minimize
@@ -233,6 +234,8 @@ def main() -> int:
     fine &= show_planner(tree, people, scene)
     fine &= show_level_targets(tree, people, scene)
     fine &= show_area_targets()
+    fine &= show_histograms(60_000)
+    fine &= show_simulated_histogram()
     print("\nall targets reached" if fine else "\nA TARGET WAS MISSED")
     return not fine
 

@@ -26,7 +26,7 @@ Error = Callable[[Floats], tuple[float, Floats]]
 _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
-_MOST_REVIVALS, _REVIVED = 30, 1e-3
+_REVIVED = (1e-3, 1e-4, 1e-5, 1e-3, 1e-4, 1e-5)
 """On logarithms a share that was made too small by far grows again slowly, so it is set anew."""
 _STARVED = 1e-5
 _LEAST_WEIGHT = 1e-12
@@ -87,13 +87,19 @@ def optimal_budgets(
     model: VarianceModel, aims: Sequence[Aim], total: float, split: Split | None = None
 ) -> Floats:
     """The budget of every slot, summing to `total`, with the least weighted error."""
+    error = error_and_slopes(model, aims)
+    return least_error(error, model.kind, split or Split.free(len(model.slots)), total)
+
+
+def error_and_slopes(model: VarianceModel, aims: Sequence[Aim]) -> Error:
+    """The weighted error as a function of budgets, with its derivatives by their logarithms."""
     loads = [_load(model, aim) for aim in aims]
 
     def error(budgets: Floats) -> tuple[float, Floats]:
         (found,), (slopes,) = model.slopes(budgets, [loads])
         return found, slopes
 
-    return least_error(error, model.kind, split or Split.free(len(model.slots)), total)
+    return error
 
 
 def _load(model: VarianceModel, aim: Aim) -> Load:
@@ -112,15 +118,13 @@ def least_error(error: Error, kind: str, split: Split, total: float) -> Floats:
 
     begin = promising(starts(kind, split.group.size), lambda x: objective(x)[0])
     found = _least(objective, begin)
-    for _ in range(_MOST_REVIVALS if kind == "discrete_gaussian" else 0):
+    for amount in _REVIVED if kind == "discrete_gaussian" else ():
         shares = split.shares(found)
         starved = split.starved(shares, error(shares * total)[1])
         if not starved.any():
             break
-        again = _least(objective, [np.log(shares + _REVIVED * starved)])
-        if objective(again)[0] >= objective(found)[0] - 1e-12:
-            break
-        found = again
+        again = _least(objective, [np.log(shares + amount * starved)])
+        found = min(found, again, key=lambda x: objective(x)[0])
     return total * split.shares(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -64,7 +64,7 @@ def plan_histograms(
     measurable = [name for name in levels if schema.n_cells > 1 or name not in exact]
     level_shares = counts.shares.over(levels, measurable)
     shares = query_shares(schema, request.strategy, level_shares, levels)
-    _check_identifiable(schema, counts.method, levels, measurable, shares)
+    check_identifiable(schema, counts.method, levels, measurable, shares)
     labels = {f"{level}\0{query}": share for (level, query), share in shares.items()}
     noise = noise_for_shares(counts.budget, labels, protection)
     measured = [
@@ -163,15 +163,15 @@ def same_cells(query: Query, other: Query) -> bool:
     return is_finer(query, other) and is_finer(other, query)
 
 
-def _check_identifiable(
+def check_identifiable(
     schema: Schema,
     method: str,
     levels: Sequence[str],
     measurable: Sequence[str],
-    shares: Mapping[tuple[str, str], Fraction],
+    queries: Collection[tuple[str, str]],
 ) -> None:
-    """Every cell of every area must be determined by what is measured."""
-    measured = {level for level, _ in shares}
+    """Every cell of every area must be determined by what is measured, by level and query."""
+    measured = {level for level, _ in queries}
     if levels[-1] not in measured:
         raise SpecError(
             f"privacy.shares: the last level, {levels[-1]!r}, must be measured; nothing else "
@@ -181,7 +181,7 @@ def _check_identifiable(
         raise SpecError(
             "estimate.method bottomup is not made for schema; use gls_topdown, topdown or gls."
         )
-    finest = [query for level, query in shares if level == levels[-1]]
+    finest = [query for level, query in queries if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
         raise SpecError(
             f"strategy: on the last level, {levels[-1]!r}, nothing tells all cells apart. Give "
@@ -192,7 +192,7 @@ def _check_identifiable(
             f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
             "has no share. Give it one, or use gls_topdown."
         )
-    on_root = [parse_query(schema, query).n_cells for level, query in shares if level == levels[0]]
+    on_root = [parse_query(schema, query).n_cells for level, query in queries if level == levels[0]]
     if method == "topdown" and schema.n_cells not in on_root:
         raise SpecError(
             f"strategy: estimate.method topdown needs a query on the first level, {levels[0]!r}, "

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import DETAILED, TOTAL, Query, parse_query
+from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
 from trellis.planning.choose import SlotKey
@@ -26,10 +26,10 @@ def candidates(
     wish: Mapping[str, Sequence[str]] | None,
     useful: Sequence[str],
 ) -> tuple[SlotKey, ...]:
-    """Queries that may get a share, by level.
+    """Queries that may get a share, by level; totals that are exact need none.
 
     Without a wish these are `useful` ones, such as those that are published somewhere, the total
-    where it is not exact, and all cells.
+    and all cells.
     """
     if wish is not None:
         check_levels("strategy.optimal.queries", wish, levels)
@@ -38,15 +38,13 @@ def candidates(
         names = None if wish is None else wish.get(level, wish.get(DEFAULT))
         if names is not None:
             equal = Shares(dict.fromkeys(names, Fraction(1)), are_weights=True)
-            slots += [(level, query) for query in within_level(schema, level, equal)]
-            continue
-        kept: list[Query] = []
-        for name in (TOTAL, *useful, DETAILED):
-            query = parse_query(schema, name)
-            is_known = level in exact and query.n_cells == 1
-            if not is_known and not any(same_cells(query, other) for other in kept):
-                kept.append(query)
-        slots += [(level, query.name) for query in kept]
+            kept = [parse_query(schema, name) for name in within_level(schema, level, equal)]
+        else:
+            kept = []
+            for query in (parse_query(schema, name) for name in (TOTAL, *useful, DETAILED)):
+                if not any(same_cells(query, other) for other in kept):
+                    kept.append(query)
+        slots += [(level, q.name) for q in kept if q.n_cells > 1 or level not in exact]
     return tuple(slots)
 
 

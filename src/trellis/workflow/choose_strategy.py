@@ -13,7 +13,7 @@ from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
 from trellis.planning.choose import Scene, SlotKey, Wish, choose, level_weights
 from trellis.planning.data_free import Aim
-from trellis.planning.histograms import DEFAULT, published_tables, query_shares
+from trellis.planning.histograms import DEFAULT, check_identifiable, published_tables, query_shares
 from trellis.planning.invariants import exact_levels
 from trellis.planning.query_choice import candidates, needed, table_aims
 from trellis.privacy.budget import Budget
@@ -101,6 +101,9 @@ class _Question:
             slots = tuple(mixes)
         else:
             slots = tuple(self._stated_shares())
+        asked = [(level, q) for level, name in slots for q in mixes.get((level, name), (name,))]
+        method, levels = self.spec.estimate.method, self.hierarchy.level_names
+        check_identifiable(self.schema, method, levels, self.measurable, asked)
         within = self.exact[-1] if len(self.exact) > 1 else None
         protection = Protection(privacy.unit, privacy.neighbours, privacy.max_contribution, within)
         return Scene(
