@@ -103,7 +103,7 @@ def _compare(
     factor = interval_factor(prepared.plan)
     for areas in _published(prepared, level, query):
         real = _answers(truth, query, areas)
-        found = _published_answers(made, (outcome.level, query), level, areas)
+        found = _published_answers(made, outcome.level, query, areas)
         outcome.add(real, found)
         if margin is not None:
             centre = margin.centre[areas]
@@ -120,13 +120,13 @@ def _published(prepared: Prepared, level: int, query: Query) -> Iterator[NDArray
 
 
 def _published_answers(
-    made: HistogramEstimates, table: tuple[str, Query], level: int, areas: NDArray[np.int64]
+    made: HistogramEstimates, level: str, query: Query, areas: NDArray[np.int64]
 ) -> NDArray:
-    """Whole counts, or the linear estimates of methods that publish these."""
-    name, query = table
-    if made.counts:
-        return _answers(made.counts[level], query, areas)
-    return made.margins[name, query.name].centre[areas]
+    """What a simulated release says about some areas that follow one another."""
+    if not areas.size:
+        return np.zeros((0, query.n_cells))
+    first, last = int(areas[0]), int(areas[-1]) + 1
+    return made.published((level, query.name), first, last)[areas - first]
 
 
 def _answers(counts: SparseCounts, query: Query, areas: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -141,6 +141,6 @@ def _share_within(target: Target, made: HistogramEstimates, truth: Sequence[Spar
     assert target.level is not None
     query, level = target.query, target.level
     areas = np.flatnonzero(~made.hierarchy.passes_through[level])
-    found = _published_answers(made, (target.name, query), level, areas)
+    found = _published_answers(made, target.name, query, areas)
     real = _answers(truth[level], query, areas)
     return float((np.abs(found - real) <= float(target.within) + 1e-9).mean())
