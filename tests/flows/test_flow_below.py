@@ -108,7 +108,8 @@ def test_two_passes_are_the_dense_solution(tmp_path_factory, world, method, seed
             np.testing.assert_allclose(run.std_error**2, variance[level][rows], atol=1e-7)
             counts[rows] = run.counts
         if above is None:
-            assert counts[0] == max(0, round(centre[0][0]))
+            # A total between two whole numbers may fall to either side.
+            assert abs(counts[0] - max(0.0, centre[0][0])) <= 0.5 + 1e-7
         else:
             sums = np.bincount(parents[level], counts, above.size)
             assert np.array_equal(sums, above)
