@@ -23,6 +23,9 @@ pc: Any = pyarrow.compute  # made at import, so the type checker does not know i
 TOLERANCE = 1e-6
 """For real-valued methods only; whole numbers must agree exactly."""
 
+WHOLE = 1e-9
+"""Counts this near to a whole number are taken for it where an interval must contain them."""
+
 
 def hierarchy(run: RunFiles) -> Iterator[str]:
     """The tree is the planned one: sizes, unique codes, parents in range, no area left out."""
@@ -133,7 +136,7 @@ def has_stated_confidence(
 ) -> bool:
     """Whether the ends are those of intervals around the centres."""
     reach = _factor(run.plan) * std_error + 0.5
-    least, most = np.floor(counts + TOLERANCE), np.ceil(counts - TOLERANCE)
+    least, most = np.floor(counts + WHOLE), np.ceil(counts - WHOLE)
     return bool(
         _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
         and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
