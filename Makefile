@@ -1,6 +1,7 @@
 # make demo   set up and run a complete release of a made-up state
 # make test   set up and run linters, type checker, import contracts and tests
-# make slow   statistical tests; make bench   comparisons with peers; make docs   generated pages
+# make slow   statistical tests; make explore   the tests with fresh examples
+# make bench  comparisons with peers; make docs   generated pages
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint slow bench docs clean
+.PHONY: demo test lint slow explore bench docs clean
 
 demo: $(STAMPS)/base
 	$(BIN)/trellis demo
@@ -24,6 +25,9 @@ lint: $(STAMPS)/dev
 
 slow: $(STAMPS)/dev
 	$(BIN)/pytest -m slow
+
+explore: $(STAMPS)/dev
+	$(BIN)/pytest -n 2 --hypothesis-profile explore
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks

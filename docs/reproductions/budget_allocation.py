@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 DATA = HERE.parents[2] / "shared" / "data"
 PAGE = HERE / "budget-allocation.md"
 LEVELS = {"state": 2, "tract": 11, "block": 15}
-DRAWS, DOWNSTREAM_DRAWS = 20, 400
+DRAWS, DOWNSTREAM_DRAWS = 200, 400
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 TOTAL = 2.0
 

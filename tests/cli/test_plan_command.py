@@ -22,8 +22,8 @@ def world(tmp_path):
     return make
 
 
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+def invoke(*arguments, columns=200):
+    return CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": str(columns)})
 
 
 def refusal(*arguments):
@@ -37,8 +37,14 @@ def refusal(*arguments):
 def test_errors_relative_errors_and_biases_are_shown(world):
     shown = invoke("plan", world())
     assert shown.exit_code == 0
-    for words in ("at 100", "at 1,000", "at 10,000", "bias at 0", "town", "total"):
+    for words in ("at 100", "at 1,000", "at 10,000", "Bias of clipping", "town", "total"):
         assert words in shown.output
+
+
+def test_tables_fit_a_narrow_terminal(world, tmp_path):
+    options = ("--simulate", 2, "--prior", tmp_path / "old.csv")
+    shown, wide = (invoke("plan", world(), *options, columns=n).output for n in (80, 200))
+    assert shown.count("\n") == wide.count("\n")
 
 
 def test_json_has_the_same_numbers(world):

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import trellis
-from flow_worlds import MODES, PAIRS, dense, flows_plan, release_into, spec_in, tree_of
+from flow_worlds import (
+    MODES,
+    PAIRS,
+    dense,
+    flows_plan,
+    release_into,
+    spec_in,
+    tree_of,
+    write_flow_world,
+)
 from oracles.flow_gls import dense_flow_gls
 from oracles.projection import least_objective, objective
 from seeded_bits import SeededBits
@@ -295,6 +304,13 @@ def test_intervals_cover_all_that_was_measured(tmp_path):
         inside.append(gap <= 1.645 * np.sqrt(linear.variance) + 0.5)
     assert sum(map(len, inside)) > 1500
     assert np.concatenate(inside).mean() > 0.86
+
+
+def test_the_plan_says_that_errors_may_be_smaller(tmp_path):
+    for method, is_said in (("gls_l2", True), ("l2", False)):
+        spec = write_flow_world(tmp_path / method, estimator=method)
+        shown = CliRunner().invoke(app, ["plan", str(spec)])
+        assert ("Standard errors are at most these" in shown.stdout) == is_said
 
 
 def test_settings_of_every_estimator_survive_the_release(tmp_path):

@@ -209,6 +209,9 @@ REFUSED = {
     "cap with exact total": ({"trips": {"above": "cap"}, "data__unit": "p"}, "at_most"),
     "penalty alone": ({"estimate__penalty": 2}, "sparse"),
     "penalty too large": ({"estimator": "sparse", "estimate__penalty": 10**6}, "1000"),
+    "one column": ({"data__destination": "home"}, "both 'home'"),
+    "a column of tables": ({"attributes": {"count": ["a", "b"]}}, "'count' is the name"),
+    "a column of areas": ({"attributes": {"home": ["a", "b"]}}, "holds an area"),
     "one category": ({"attributes": {"mode": ["car"]}}, "two or more"),
     "area": ({"data__area": "home"}, "data.area"),
     "method": ({"estimate__method": "gls"}, "estimate.method"),
@@ -248,3 +251,20 @@ def test_a_public_spec_names_no_place(tmp_path):
     assert "csv" not in str({k: v for k, v in spec.public().items() if k != "output"})
     assert ZONES.n_levels == 2
     assert TOWNS.n_levels == 3
+
+
+def test_lists_of_areas_are_declared_public_one_by_one(tmp_path):
+    """That of the destinations comes with the records, that of the origins does not."""
+    changes = {"data__source": "trips.csv", "hierarchy__source": "areas.csv"}
+    places = {"source": "trips.csv", "columns": ["work"], "root": {"all": "x"}}
+    with pytest.raises(SpecError, match=r"say so with destinations: \{public: true\}"):
+        spec_in(tmp_path, destinations=places, **changes)
+    assert spec_in(tmp_path, destinations={**places, "public": True}, **changes)
+
+
+@pytest.mark.parametrize("estimator", ["gls_l2", "gls_chebyshev"])
+def test_a_release_with_almost_no_noise(tmp_path, estimator):
+    changes = {"privacy__mechanism": "discrete_laplace", "privacy__budget": {"epsilon": 1000}}
+    release = release_into(tmp_path, estimator=estimator, **changes)
+    assert not [p for finding in verify_run(release.path) for p in finding.problems]
+    assert release.table("nation-to-nation")["count"].to_pylist() == [168]

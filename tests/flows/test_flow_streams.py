@@ -169,6 +169,8 @@ def test_flows_of_some_areas(tmp_path):
     assert table.to_pylist() == [{"origin": "a", "destination": "b1", "count": 25}]
     with pytest.raises(StructureError, match="no area 'zz'"):
         release.flows("state", "town", origins=["zz"])
+    with pytest.raises(StructureError, match=r"Give a list of areas, such as \['a'\]"):
+        release.flows("state", "town", origins="a")
     with pytest.raises(StructureError, match="No level"):
         release.flows("planet", "town")
 
@@ -191,6 +193,13 @@ def test_errors_against_the_truth(tmp_path):
         len(listed.keys() - truth.keys()) / len(listed)
     )
     assert level.false_negatives == len(truth.keys() - listed.keys())
+    inside = [
+        r["lower"] <= truth.get((r["origin"], r["destination"]), 0) <= r["upper"] for r in rows
+    ]
+    assert level.errors.coverage == pytest.approx(sum(inside) / len(rows))
+    assert level.errors.interval_width == pytest.approx(
+        sum(r["upper"] - r["lower"] for r in rows) / len(rows)
+    )
     assert found.levels[0].errors.largest_error == 0
     written = json.loads((tmp_path / "confidential" / "CONFIDENTIAL-evaluation.json").read_text())
     assert written["levels"][-1]["false_discovery_rate"] == level.false_discovery_rate

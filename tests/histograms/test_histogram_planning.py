@@ -131,6 +131,8 @@ WIDE = Schema({"age": [str(year) for year in range(65)]})
           "strategy": shares({"state": {"total": "1"}, "town": {"detailed": "1"}})},
          "no share in privacy.shares"),
         ({"structural_zeros": ("age >= 0",)}, "every cell"),
+        ({"structural_zeros": ("age > 0",), "edit_rules": ("age < 1 requires age > 0",)},
+         "requires what structural_zeros rule out"),
         ({"neighbours": Neighbours.ADD_REMOVE, "unprotected_totals": ("state",)}, "added"),
         ({"memory": 100}, "Take out or coarsen"),
     ],

@@ -47,6 +47,7 @@ def test_a_missing_code_is_refused():
 
 
 def test_a_level_is_converted_once_and_forgotten_with_its_hierarchy():
+    gc.collect()  # those of other tests
     tree = Hierarchy.from_paths([("r", "a"), ("r", "b")], ["top", "town"])
     assert level_codes(tree, "town").to_pylist() == ["a", "b"]
     assert level_codes(tree, 1) is level_codes(tree, "town")

@@ -163,6 +163,26 @@ def test_stated_shares_and_budgets_are_kept(world):
     small = plan_report(world(accuracy=TARGETS, privacy__budget={"rho": "1/1000"}))
     assert small.plan.budget.rho == Fraction(1, 1000)
     assert not any(line.is_met for line in small.targets)
+    for shares in ({}, {"privacy__shares": "optimal"}):
+        # With a budget, targets are reported on and move nothing.
+        changes = {"privacy__budget": {"rho": 1}, **shares}
+        with_targets = plan_report(world(accuracy=TARGETS, **changes))
+        assert with_targets.plan.queries == plan_report(world(**changes)).plan.queries
+        assert with_targets.targets
+
+
+def test_strategies_are_compared_on_all_levels(world):
+    changes = {"privacy__mechanism": "discrete_laplace", "privacy__budget": {"epsilon": 1}}
+    only = world(privacy__shares={"town": 1}, **changes)
+    spec, uniform = plan_report(only, compare=["uniform"]).comparison
+    assert spec.shares == pytest.approx({"state": 0, "town": 1})
+    assert uniform.shares == {"state": 0.5, "town": 0.5}
+    both = world(privacy__shares={"state": "1/2", "town": "1/2"}, **changes)
+    same = plan_report(both, compare=["uniform"]).comparison
+    assert uniform.std_errors == pytest.approx(same[0].std_errors)
+    assert uniform.squared_error == pytest.approx(same[1].squared_error)
+    weighed = world(privacy__shares={"optimal": {"weights": [1, 1]}}, **changes)
+    assert len(plan_report(weighed, compare=["uniform"]).comparison) == 2
 
 
 def test_weights_and_priors_go_with_targets(world):
@@ -216,9 +236,15 @@ def test_specs_that_cannot_be_planned_are_refused(changes, words):
         ({"accuracy": [{"level": "town", "within": 1, "query": "sex"}]}, "neither an attribute"),
         ({"privacy__shares": {"optimal": {"weights": [1, 1, 1]}}}, "3 weights for 2 measured"),
         (
-            {"accuracy": [{"level": "town", "within": "1/10"}], "privacy__budget": REMOVE,
+            {"accuracy": [{"level": "town", "within": 1}], "privacy__budget": REMOVE,
              "ledger__limit": {"rho": "1/100"}},
             "cannot be reached.*rho = 1/100, reaches",
+        ),
+        ({"accuracy": [{"level": "town", "within": "2.9"}]}, "within 2.9 is within 2"),
+        (
+            {"privacy__shares": "optimal", "privacy__mechanism": "discrete_laplace",
+             "privacy__budget": {"epsilon": 1}, "estimate": {"method": "topdown"}},
+            "foresees the errors of gls_topdown",
         ),
     ],
 )  # fmt: skip
@@ -236,6 +262,7 @@ def test_other_kinds_are_refused(tmp_path):
 # -- simulation ------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("same_simulation")
 def test_simulation_reports_error_bias_and_coverage(world, tmp_path):
     from trellis.workflow.config.planning import PriorSpec
 

@@ -111,6 +111,14 @@ def test_targets_give_the_budget_and_both_shares(world):
     assert [line["query"] for line in content["accuracy"]] == ["adult * sex", "total"]
 
 
+@pytest.mark.parametrize("strategy", [REMOVE, "optimal"])
+def test_targets_beside_a_budget_move_nothing(world, strategy):
+    without, beside = world(strategy=strategy), world(strategy=strategy, accuracy=ACCURACY)
+    report = plan_report(beside)
+    assert report.plan.queries == plan_report(without).plan.queries
+    assert len(report.targets) == len(ACCURACY)
+
+
 def test_targets_keep_what_is_stated(world):
     spec = world(privacy__budget=REMOVE, privacy__shares=LEVELS, accuracy=ACCURACY)
     report = plan_report(spec)
@@ -163,6 +171,7 @@ def test_a_prior_gives_every_query_its_share(world):
         assert float(shares[slot]) == pytest.approx(budget * 20, abs=2e-4)
 
 
+@pytest.mark.usefixtures("same_simulation")
 def test_simulated_releases_agree_with_what_is_expected(world):
     spec = world(strategy="optimal", output__tables={"default": ["total", "adult * sex"]})
     from trellis.workflow.config.planning import PriorSpec
@@ -251,7 +260,7 @@ def test_the_command_compares_draws_and_prints(world, tmp_path):
         app, ["plan", spec, "--compare", "uniform", "optimal", "--pictures", str(tmp_path / "p")]
     )
     assert shown.exit_code == 0, shown.output
-    for words in ("Median standard errors", "share of town", "squared error", "adult * sex"):
+    for words in ("Median standard errors", "Shares of the budget", "squared error", "adult * sex"):
         assert words in shown.output
     assert (tmp_path / "p" / "error-by-budget.svg").is_file()
     content = json.loads(CliRunner().invoke(app, ["plan", spec, "--json"]).stdout)

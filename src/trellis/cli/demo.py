@@ -21,7 +21,7 @@ def command(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make up a state of about 50,000 blocks and release it; spec and data stay to be edited."""
+    """Make up a small state and release it; spec and data stay to be edited."""
     from trellis.workflow.demo import write_demo
     from trellis.workflow.histogram_demo import write_histogram_demo
 

@@ -12,6 +12,9 @@ from trellis.cli.terminal import Quiet, RunPath
 
 NAME = "evaluate"
 
+_N_ERRORS = 6
+"""The columns up to those about zeros and intervals: all in one table are too wide to read."""
+
 
 def command(
     ctx: typer.Context,
@@ -37,6 +40,9 @@ def command(
         typer.echo(json.dumps(found.as_json(), indent=2))
         return
     if not terminal.quiet:
-        title = f"CONFIDENTIAL: {found.release} against the truth"
-        terminal.table(title, COLUMNS, [level_row(level) for level in found.levels])
+        errors, zeros = slice(1, _N_ERRORS), slice(_N_ERRORS, None)
+        for what, part in (("errors", errors), ("zeros, and intervals", zeros)):
+            rows = [[row[0], *row[part]] for row in map(level_row, found.levels)]
+            title = f"CONFIDENTIAL: {found.release} against the truth, {what}"
+            terminal.table(title, [COLUMNS[0], *COLUMNS[part]], rows)
     terminal.say(f"Wrote {confidential_out}. It tells about the records: do not publish it.")

@@ -29,23 +29,23 @@ def show_outlook(terminal: Terminal, report: PlanReport) -> None:
         terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
     if report.targets:
         _show_targets(terminal, report.targets, _unit(report))
-    if report.comparison and report.plan.histogram is None:
+    if report.comparison:
         _show_comparison(terminal, report.comparison)
-    elif report.comparison:
-        _show_tables_compared(terminal, report.comparison)
     if report.simulation is not None:
         _show_simulation(terminal, report)
 
 
 def _show_errors(terminal: Terminal, lines: Sequence[ErrorLine]) -> None:
-    columns = ["level", "query", "std error"]
-    columns += [f"at {size:,}" for size in SIZES] + [f"bias at {size:,}" for size in SMALL_SIZES]
-    rows = []
+    relative, bias = [], []
     for line in lines:
-        relative = [f"{100 * value:.2g} %" for value in line.relative_errors.values()]
-        bias = [_short(value) for value in line.clipping_bias.values()]
-        rows.append([_name(line), line.query, f"{line.median:.3g}", *relative, *bias])
-    terminal.table("Expected relative error, and bias of clipping, by true count", columns, rows)
+        name = [_name(line), line.query]
+        parts = [f"{100 * value:.2g} %" for value in line.relative_errors.values()]
+        relative.append([*name, f"{line.median:.3g}", *parts])
+        bias.append([*name, *map(_short, line.clipping_bias.values())])
+    columns = ["level", "query", "std error", *(f"at {size:,}" for size in SIZES)]
+    terminal.table("Expected relative error by true count", columns, relative)
+    columns = ["level", "query", *(f"at {size:,}" for size in SMALL_SIZES)]
+    terminal.table("Bias of clipping by true count", columns, bias)
 
 
 def _show_targets(terminal: Terminal, targets: Sequence[Met], unit: str) -> None:
@@ -66,54 +66,36 @@ def _show_targets(terminal: Terminal, targets: Sequence[Met], unit: str) -> None
 
 
 def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
-    levels = list(lines[0].std_errors)
-    rows = []
-    for line in lines:
-        cells = [
-            f"{line.std_errors[level]:.3g} ({100 * line.shares.get(level, 0):.3g} %)"
-            for level in levels
-        ]
-        rows.append([line.name, *cells, f"{line.squared_error / lines[0].squared_error:.4g}"])
-    columns = ["strategy", *levels, "squared error"]
-    terminal.table("Median standard error (share of the budget)", columns, rows)
-
-
-def _show_tables_compared(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
-    """A row for each published table: there are too many for columns."""
+    """A column for each strategy: there may be many published tables."""
+    names = [line.name for line in lines]
     rows = [
         [table, *(f"{line.std_errors[table]:.3g}" for line in lines)]
         for table in lines[0].std_errors
     ]
-    levels = dict.fromkeys(level for line in lines for level in line.shares)
-    rows += [
-        [f"share of {level}", *(f"{100 * line.shares.get(level, 0):.3g} %" for line in lines)]
-        for level in levels
-    ]
     errors = [f"{line.squared_error / lines[0].squared_error:.4g}" for line in lines]
     rows.append(["squared error", *errors])
-    columns = ["published", *(line.name for line in lines)]
-    terminal.table("Median standard errors, and shares of the budget", columns, rows)
+    terminal.table("Median standard errors of strategies", ["published", *names], rows)
+    levels = dict.fromkeys(level for line in lines for level in line.shares)
+    rows = [
+        [level, *(f"{100 * line.shares.get(level, 0):.3g} %" for line in lines)] for level in levels
+    ]
+    terminal.table("Shares of the budget", ["level", *names], rows)
 
 
 def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
     simulation = report.simulation
     assert simulation is not None
     expected = report.root_mean_squares
-    columns = ["level", "error", "linear", "expected", "false positives", "coverage"]
-    columns += [f"bias {name}" for name in _classes()]
-    rows = [
-        [
-            _name(line),
-            f"{line.root_mean_square:.3g}",
-            *(_three(value) for value in (line.linear_root_mean_square, expected.get(line.name))),
-            _percent(line.false_positive_rate),
-            _percent(line.coverage),
-            *(_short(bias) for bias in line.bias.values()),
-        ]
-        for line in simulation.levels
-    ]
+    errors, bias = [], []
+    for line in simulation.levels:
+        roots = (line.root_mean_square, line.linear_root_mean_square, expected.get(line.name))
+        rates = (line.false_positive_rate, line.coverage)
+        errors.append([_name(line), *map(_three, roots), *map(_percent, rates)])
+        bias.append([_name(line), *map(_short, line.bias.values())])
     title = f"{simulation.releases} simulated releases of the prior: errors of published counts"
-    terminal.table(title, columns, rows)
+    columns = ["level", "error", "linear", "expected", "false positives", "coverage"]
+    terminal.table(title, columns, errors)
+    terminal.table("Bias of published counts by true count", ["level", *_classes()], bias)
     terminal.result("linear: before clipping and rounding, where the expected errors hold.")
     _tell_targets(terminal, report.targets, simulation)
 

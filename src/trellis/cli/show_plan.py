@@ -7,6 +7,7 @@ from fractions import Fraction
 from trellis.cli.show_queries import show_queries
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
+from trellis.model.flow_estimators import looks_below
 from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -24,9 +25,11 @@ def show_plan(terminal: Terminal, plan: Plan) -> None:
     else:
         rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
         counted = "pairs" if plan.kind == FLOWS else "areas"
-        columns = ["level", counted, "share", "noise", "noise sd", "expected std error"]
+        columns = ["level", counted, "share", "noise", "noise sd", "std error"]
         columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
         terminal.table(title, columns, rows)
+    if plan.kind == FLOWS and looks_below(plan.method):
+        terminal.result("Standard errors are at most these: what lies below a pair lowers them.")
     show_effects(terminal, plan)
     terminal.result(protected_in_words(plan))
     if plan.kind == GROUP_SIZES:
@@ -77,7 +80,7 @@ def _unmeasured(plan: Plan, level: str) -> str:
 def _expected(plan: Plan, level: str) -> str:
     for error in plan.expected_errors or ():
         if error.level == level:
-            spread = "" if error.least == error.most else f" ({error.least:.3g} - {error.most:.3g})"
+            spread = "" if error.least == error.most else f" ({error.least:.3g}-{error.most:.3g})"
             return f"{error.median:.3g}{spread}"
     return "-"
 

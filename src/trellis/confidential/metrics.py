@@ -27,7 +27,7 @@ COUNTS, TOTALS = "counts", "totals"
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of some counts; `coverage` and `interval_width` are None without intervals."""
+    """Errors of some counts; `coverage` and `interval_width` are those of the intervals, if any."""
 
     counts: int
     mean_absolute_error: float
@@ -115,13 +115,15 @@ def size_classes(largest: int) -> list[tuple[int, int]]:
 def errors(
     truth: NDArray[np.int64], published: NDArray, ends: Ends | None, used: NDArray[np.bool_]
 ) -> Errors:
-    """Errors of the counts that are `used`; there must be one."""
+    """Errors of the counts that are `used`; there must be one. Ends of NaN are no interval."""
     gap = (published[used] - truth[used]).astype(np.float64)
     coverage = width = None
     if ends is not None:
-        lower, upper = ends[0][used], ends[1][used]
-        coverage = float(((lower <= truth[used]) & (truth[used] <= upper)).mean())
-        width = float((upper - lower).mean())
+        given = used & ~np.isnan(ends[0])
+        if given.any():
+            lower, upper = ends[0][given], ends[1][given]
+            coverage = float(((lower <= truth[given]) & (truth[given] <= upper)).mean())
+            width = float((upper - lower).mean())
     return Errors(
         gap.size,
         float(np.abs(gap).mean()),

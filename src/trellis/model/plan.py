@@ -22,6 +22,9 @@ from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
 
+WITHOUT_VARIANCES = ("topdown", "bottomup")
+"""Methods whose standard errors are not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuery:
@@ -210,3 +213,8 @@ class Plan:
     def is_whole(self) -> bool:
         """Whether the method promises whole, non-negative counts."""
         return self.method != "gls"
+
+    @property
+    def has_variances(self) -> bool:
+        """Whether standard errors of the method are known."""
+        return self.method not in WITHOUT_VARIANCES

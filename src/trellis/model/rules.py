@@ -26,6 +26,9 @@ from trellis.model.histograms import HistogramPlan
 from trellis.model.queries import Factor, parse_query
 from trellis.model.schema import Schema
 
+RuleSides = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+"""The cells of a and those of b in `a requires b`."""
+
 _TOKEN = re.compile(r"\s*(?:(<=|>=|!=|==|[=<>()\[\],])|\"([^\"]*)\"|'([^']*)'|([^\s=<>!()\[\],]+))")
 _WORDS = ("and", "or", "not", "in")
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -58,9 +61,7 @@ def impossible_cells(
     return impossible
 
 
-def edit_rule_cells(
-    schema: Schema, ordered: Collection[str], rule: str
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def edit_rule_cells(schema: Schema, ordered: Collection[str], rule: str) -> RuleSides:
     """The cells on both sides of `a requires b`: where a counts anyone, b must count someone."""
     parts = rule.split(" requires ")
     if len(parts) != 2:
@@ -69,9 +70,7 @@ def edit_rule_cells(
     return given, needed
 
 
-def enforced_rules(
-    schema: Schema, histogram: HistogramPlan
-) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def enforced_rules(schema: Schema, histogram: HistogramPlan) -> list[RuleSides]:
     """Both sides of the edit rules that estimates keep; none if they are only audited."""
     rules = histogram.edit_rules if histogram.enforce_edit_rules else ()
     return [edit_rule_cells(schema, histogram.ordered, rule) for rule in rules]

@@ -13,6 +13,12 @@ from trellis.errors import StructureError
 RESERVED = ("total", "detailed")
 """Names of queries that no attribute and no recode may have."""
 
+COLUMNS = (
+    "geocode", "level", "query", "cell", "count", "std_error", "lower", "upper",
+    "value", "variance",
+)  # fmt: skip
+"""Columns of published tables and measurements, whose names no attribute of theirs can have."""
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Recode:

@@ -265,7 +265,7 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
                 f"are not. Leave out the prior, or the weight of {next(iter(wish.area_weights))!r}."
             )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
-    elif wish.targets and wish.weights is None and wish.aims is None:
+    elif wish.budget is None and wish.targets and wish.weights is None and wish.aims is None:
         budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
     elif scene.spine is not None or wish.area_weights:
         budgets = _optimal_for_areas(scene, wish, total)

@@ -1,8 +1,9 @@
 """Whether anything can satisfy the stated constraints, in the hierarchy as a whole.
 
-Every level gets what follows from below and between queries (`model.carried_bounds`). For
-constraints on nested queries, families of areas are networks of flows, and what remains possible
-here is possible in whole numbers on the whole hierarchy.
+Every level gets what follows from below and between queries (`model.carried_bounds`). What is
+refused here is impossible. What is not may still be: unions of cells of one query are not looked
+at, and neither are queries of which none is the finer one. Records that keep all constraints are
+the proof that they can be kept.
 """
 
 from __future__ import annotations

@@ -16,13 +16,10 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan, PlannedQuery
 from trellis.privacy.group_size_changes import SizeQuery
 
-WITHOUT_VARIANCES = ("topdown", "bottomup")
-"""Methods whose standard errors are not known."""
-
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
-    if plan.method in WITHOUT_VARIANCES or plan.histogram is not None:
+    if not plan.has_variances or plan.histogram is not None:
         return plan
     if plan.kind == FLOWS:
         return replace(plan, expected_errors=tuple(map(_own_noise, plan.queries, plan.areas)))

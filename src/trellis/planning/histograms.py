@@ -55,8 +55,18 @@ def plan_histograms(
     impossible = impossible_cells(schema, request.ordered, request.structural_zeros)
     if impossible.all():
         raise SpecError("structural_zeros rule out every cell. Take out a rule.")
+    if clash := [name for name in schema.names if request.microdata and name in levels]:
+        raise SpecError(
+            f"output.microdata: {clash[0]!r} is a level and an attribute, and two columns cannot "
+            "have the same name. Rename one of them."
+        )
     for rule in request.edit_rules:
-        edit_rule_cells(schema, request.ordered, rule)
+        given, needed = edit_rule_cells(schema, request.ordered, rule)
+        if (given & ~impossible).any() and not (needed & ~impossible).any():
+            raise SpecError(
+                f"edit_rules: {rule[:120]!r} requires what structural_zeros rule out. If the other "
+                "side is impossible as well, write that under structural_zeros."
+            )
     exact = exact_levels(
         levels, counts.unprotected_totals, counts.neighbours, schema.n_cells, histogram=True
     )

@@ -28,6 +28,9 @@ SMALL_SIZES = (0, 1, 10, 100, 1_000)
 CENSUS_SHARES = (165, 1256, 687, 447, 1440, 104)
 """Persons of the 2020 US census by level, block first, of 4099 in all."""
 
+_NEARLY_NONE = 1e-12
+"""The share of a level that is not measured, where all levels are compared."""
+
 HAS_OUTLOOK = ("gls_topdown", "gls")
 """Methods whose standard errors are known beforehand."""
 
@@ -105,6 +108,16 @@ class Outlook:
     def with_budgets(self, budgets: Floats) -> Outlook:
         return replace(self, budgets=budgets)
 
+    def over(self, slots: Sequence[SlotKey]) -> Outlook:
+        """With all that could be measured; what the plan leaves out gets nearly none.
+
+        Others may split the budget over levels that the plan leaves out.
+        """
+        own = dict(zip(self.scene.slots, self.budgets.tolist(), strict=True))
+        budgets = [own.get(key, _NEARLY_NONE * self.total) for key in slots]
+        scene = replace(self.scene, slots=tuple(slots))
+        return replace(self, scene=scene, budgets=np.array(budgets))
+
     def errors(self) -> list[ErrorLine]:
         """A line for every level and query: what is published, then what else is measured."""
         model, levels = self.scene.model(), self.scene.hierarchy.level_names
@@ -179,7 +192,7 @@ class Outlook:
         split = self.with_budgets(shares * self.total)
         by_level = dict.fromkeys(self.scene.measured_levels, 0.0)
         for (level, _), share in zip(self.scene.slots, shares.tolist(), strict=True):
-            by_level[level] += share
+            by_level[level] += share if share > 2 * _NEARLY_NONE else 0.0
         return StrategyLine(name, by_level, split.std_errors(), split.squared_error(weights))
 
     def _by_level(self, level_shares: Sequence[float]) -> Floats:

@@ -54,6 +54,8 @@ def lifted(hierarchy: Hierarchy, level: int, leaves: np.ndarray) -> np.ndarray:
 
 
 def _positions(hierarchy: Hierarchy, level: int, codes: Sequence[str]) -> list[int]:
+    if isinstance(codes, str):
+        raise StructureError(f"Give a list of areas, such as [{codes!r}].")
     known = {str(code): i for i, code in enumerate(hierarchy.codes(level))}
     for code in codes:
         if code not in known:

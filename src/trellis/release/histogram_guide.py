@@ -10,7 +10,7 @@ from trellis.model.constraints import Constraints
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.release.histogram_tables import table_name
-from trellis.release.reading_guide import ABOUT_ERRORS, protected_in_markdown
+from trellis.release.reading_guide import errors_in_markdown, protected_in_markdown
 
 
 def histogram_guide(
@@ -40,11 +40,7 @@ area above them, in every cell, and cells add up to the cells of coarser tables.
 
 {_factors(plan)}
 
-## Margins of error
-
-{ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
-
-Noise was added once, to protect people. It is independent of errors that the data had before.
+{errors_in_markdown(plan)}
 {_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
 {protected_in_markdown(plan)}
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trellis.model.plan import Plan
 from trellis.model.statement import attacks_in_words, guarantee_in_words
 
-ABOUT_ERRORS = {
+_ABOUT_ERRORS = {
     "gls_topdown": (
         "`std_error` is the standard error of the best linear unbiased estimate of the count, made "
         "from all measurements. The published `count` is the nearest set of whole, non-negative "
@@ -26,6 +26,16 @@ ABOUT_ERRORS = {
         "`std_error`, `lower` and `upper` are empty."
     ),
 }
+
+
+def errors_in_markdown(plan: Plan) -> str:
+    """The section on margins of error."""
+    confidence = f" The confidence is {plan.confidence}." if plan.has_variances else ""
+    return f"""## Margins of error
+
+{_ABOUT_ERRORS[plan.method]}{confidence}
+
+Noise was added once, to protect people. It is independent of errors that the data had before."""
 
 
 def levels_in_markdown(plan: Plan) -> str:
@@ -70,11 +80,7 @@ Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the pu
 `std_error`, `lower`, `upper`. Counts of areas add up to the count of the area above them,
 in every cell.
 
-## Margins of error
-
-{ABOUT_ERRORS[plan.method]} The confidence is {plan.confidence}.
-
-Noise was added once, to protect people. It is independent of errors that the data had before.
+{errors_in_markdown(plan)}
 
 {protected_in_markdown(plan)}
 """

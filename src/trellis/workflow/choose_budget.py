@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +43,15 @@ def chosen_split(
     return choice.budget, Shares({level: share for (level, _), share in choice.shares.items()})
 
 
+def targets_decide(spec: Spec) -> bool:
+    """Targets without a budget: that is then the least that meets them."""
+    budget = spec.privacy.budget
+    return bool(spec.accuracy) and (budget is None or budget.is_least)
+
+
 def shares_are_open(spec: Spec) -> bool:
-    """Targets without stated shares: these are then chosen for the targets."""
-    return bool(spec.accuracy) and "shares" not in spec.privacy.model_fields_set
+    """Whether shares are not stated, and chosen for the targets."""
+    return targets_decide(spec) and "shares" not in spec.privacy.model_fields_set
 
 
 def scene_of(
@@ -70,6 +77,12 @@ def targets_of(spec: Spec, scene: Scene) -> tuple[Target, ...]:
     """The targets of the spec, on levels of the hierarchy and on areas of interest."""
     targets = []
     for asked in spec.accuracy or ():
+        if asked.within.denominator > 1 and spec.estimate.method != "gls":
+            raise SpecError(
+                f"accuracy: published counts are whole, so that within {float(asked.within):g} is "
+                f"within {floor(asked.within)}. Write a whole number, 1 or more; method gls "
+                "publishes fractions."
+            )
         make = scene.target if asked.level is not None else scene.area_target
         name = asked.level or asked.area or ""
         targets.append(make(name, asked.query, asked.within, asked.confidence))
@@ -115,11 +128,17 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
         query = dict(scene.slots)
         by_slot = {(name, query[name]): share for name, share in stated.items()}
         return Wish(budget, by_slot, targets=targets, most=most)
-    needed = scene.slots if spec.estimate.method == "topdown" else scene.slots[-1:]
+    is_topdown = spec.estimate.method == "topdown"
+    needed = scene.slots if is_topdown else scene.slots[-1:]
     if not isinstance(shares, OptimalSharesSpec):
         return Wish(budget, targets=targets, keep=needed, most=most)
     optimal = shares.optimal
     prior = None
+    if optimal.prior is None and is_topdown and scene.mechanism == DiscreteLaplace.name:
+        raise SpecError(
+            "privacy.shares.optimal foresees the errors of gls_topdown. With Laplace noise these "
+            "need few levels, and topdown needs all: name a prior, or state the shares."
+        )
     if optimal.prior is not None:
         prior = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
     weights = level_weights(optimal.weights, scene.weighted_levels, scene.categories)

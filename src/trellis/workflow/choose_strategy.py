@@ -18,7 +18,12 @@ from trellis.planning.invariants import exact_levels
 from trellis.planning.query_choice import candidates, needed, table_aims
 from trellis.privacy.budget import Budget
 from trellis.privacy.protection import Protection
-from trellis.workflow.choose_budget import most_that_may_be_spent, shares_are_open, targets_of
+from trellis.workflow.choose_budget import (
+    most_that_may_be_spent,
+    shares_are_open,
+    targets_decide,
+    targets_of,
+)
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
@@ -83,7 +88,9 @@ class _Question:
         ]
         self.optimal = strategy.optimal if isinstance(strategy, OptimalStrategySpec) else None
         self.stated = None if isinstance(strategy, OptimalStrategySpec) else strategy
-        self.strategy_is_open = self.optimal is not None or bool(spec.accuracy and strategy is None)
+        self.strategy_is_open = self.optimal is not None or (
+            targets_decide(spec) and strategy is None
+        )
         is_left_out = "shares" not in privacy.model_fields_set
         self.levels_are_open = (
             isinstance(privacy.shares, OptimalSharesSpec)
@@ -168,7 +175,8 @@ class _Question:
         keep = needed(self.schema, self.spec.estimate.method, self._slots_to_keep(scene))
         answers, weights = self._answers(scene)
         level_shares = None if self.levels_are_open else self._level_shares()
-        are_weighed = not targets or level_shares is not None or self._has_weights()
+        chosen_for_targets = bool(targets) and budget is None and level_shares is None
+        are_weighed = not chosen_for_targets or self._has_weights()
         return Wish(
             budget,
             weights=weights,

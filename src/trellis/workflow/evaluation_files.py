@@ -17,7 +17,7 @@ STEM = "CONFIDENTIAL-evaluation"
 BANNER = "CONFIDENTIAL: made from the records. Do not publish, and do not put into a run folder."
 
 COLUMNS = (
-    "level", "areas", "mean |error|", "rms error", "max |error|", "bias", "false +", "false -",
+    "level", "areas", "mean |error|", "rms", "max |error|", "bias", "false +", "false -",
     "covered",
 )  # fmt: skip
 

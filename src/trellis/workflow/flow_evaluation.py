@@ -11,6 +11,7 @@ from trellis.confidential.flows import TrueFlows
 from trellis.confidential.metrics import COUNTS, LevelErrors, level_errors
 from trellis.model.flows import FlowTree, Nodes
 from trellis.release.flow_ranges import lifted
+from trellis.release.intervals import interval, interval_factor
 from trellis.storage.flows import read_flow_level
 from trellis.workflow.compared_tables import require_same_totals
 from trellis.workflow.prepare import Prepared
@@ -31,23 +32,31 @@ def compare_flows(
         listed = read_flow_level(folder.estimates, name)
         if level == 0 and plan.unprotected_totals:
             require_same_totals(listed.counts.sum(keepdims=True), np.array([flows.total]))
-        keys, counts = _true_flows(tree, level, flows)
-        errors = flow_errors(
-            name, (keys, counts), (_keys(tree, level, listed.nodes), listed.counts)
-        )
+        ends = interval(listed.counts, listed.centre, listed.std_error, interval_factor(plan))
+        shown = _keys(tree, level, listed.nodes), listed.counts
+        errors = flow_errors(name, _true_flows(tree, level, flows), shown, ends)
         found.append(replace(errors, areas=plan.areas[level]))
     return tuple(found)
 
 
-def flow_errors(level: str, truth: tuple[Ints, Ints], listed: tuple[Ints, Ints]) -> LevelErrors:
-    """Errors over the union of true and listed pairs, each given by distinct keys and counts."""
+def flow_errors(
+    level: str, truth: tuple[Ints, Ints], listed: tuple[Ints, Ints], ends: tuple[Ints, Ints]
+) -> LevelErrors:
+    """Errors over the union of true and listed pairs, each given by distinct keys and counts.
+
+    Intervals are those of the listed pairs; others have none.
+    """
     keys = np.union1d(truth[0], listed[0])
-    columns = []
-    for some, counts in (truth, listed):
-        column = np.zeros((max(keys.size, 1), 1), dtype=np.int64)  # nothing at all: one true zero
-        column[np.searchsorted(keys, some), 0] = counts
-        columns.append(column)
-    errors = level_errors(level, COUNTS, columns[0], columns[1])
+    size = max(keys.size, 1)  # nothing at all: one true zero
+
+    def column(of: Ints, values: Ints, elsewhere: float) -> NDArray:
+        kind = np.float64 if np.isnan(elsewhere) else np.int64
+        made = np.full((size, 1), elsewhere, dtype=kind)
+        made[np.searchsorted(keys, of), 0] = values
+        return made
+
+    lower, upper = (column(listed[0], end, np.nan) for end in ends)
+    errors = level_errors(level, COUNTS, column(*truth, 0), column(*listed, 0), (lower, upper))
     return replace(errors, false_discovery_rate=errors.false_positives / max(1, listed[0].size))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from trellis.errors import SpecError, StructureError
+from trellis.errors import InputError, SpecError, StructureError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
-from trellis.model.constraints import Constraints, LinearConstraint, Sense
+from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histograms import COMPLETE
 from trellis.model.plan import Plan
@@ -115,4 +115,7 @@ def _read_one(
     if stated.facilities is not None:
         return facility_bounds(table, stated.open_to_all, hierarchy, schema)
     sense = Sense.EQUAL if stated.equal else Sense.AT_MOST if stated.at_most else Sense.AT_LEAST
-    return [read_bounds(table, sense, hierarchy, schema)]
+    found = read_bounds(table, sense, hierarchy, schema)
+    if (found.bound == NO_BOUND).all():
+        raise InputError(f"{found.label}: the table lists no bound. Take the constraint out.")
+    return [found]

@@ -14,7 +14,7 @@ from trellis.planning.choose import level_weights
 from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
-from trellis.workflow.choose_budget import prior_counts
+from trellis.workflow.choose_budget import prior_counts, scene_of
 from trellis.workflow.choose_strategy import weighed_tables
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
@@ -105,10 +105,13 @@ def _comparison(
             "--compare needs standard errors that are known beforehand: it is for kind: counts "
             "with estimate.method gls_topdown or gls, without a spine."
         )
+    if outlook.aims is not None:
+        return tuple(outlook.compare(names))
+    scene = scene_of(spec, outlook.scene.hierarchy, outlook.scene.schema, {})
     shares, weights = spec.privacy.shares, None
-    if isinstance(shares, OptimalSharesSpec) and outlook.aims is None:
-        weights = level_weights(shares.optimal.weights, outlook.scene.measured_levels, spec.areas)
-    return tuple(outlook.compare(names, weights))
+    if isinstance(shares, OptimalSharesSpec):
+        weights = level_weights(shares.optimal.weights, scene.measured_levels, spec.areas)
+    return tuple(outlook.over(scene.slots).compare(names, weights))
 
 
 def _simulation(

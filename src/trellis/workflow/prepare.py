@@ -18,7 +18,7 @@ from trellis.model.schema import Schema
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
-from trellis.planning.expected_error import WITHOUT_VARIANCES, with_expected_errors
+from trellis.planning.expected_error import with_expected_errors
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.planning.spine.effects import with_effects
 from trellis.privacy.budget import Budget
@@ -93,7 +93,7 @@ def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None
 def foreseen(prepared: Prepared) -> Plan:
     """The plan with its expected errors, also of areas of interest, before and after."""
     plan, hierarchy, interests = prepared.plan, prepared.hierarchy, prepared.interests
-    if interests.spine is None and (not interests.categories or plan.method in WITHOUT_VARIANCES):
+    if interests.spine is None and not (interests.categories and plan.has_variances):
         return with_expected_errors(plan, hierarchy)
     assert interests.conventional is not None
     return with_effects(
@@ -182,7 +182,7 @@ def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key:
     same_file = areas is None and records is None and spec.comes_with_records(layout)
     if not same_file and (areas is None or areas is not records):
         return _read_layout(layout, source, confidential=False)
-    spec.require_public_areas()
+    spec.require_public_areas(layout)
     try:
         return _read_layout(layout, source, confidential=True)
     except SourceError:

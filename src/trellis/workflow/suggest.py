@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from trellis.errors import SpecError
+from trellis.model.plan import WITHOUT_VARIANCES
 from trellis.planning.budget import Shares
-from trellis.planning.expected_error import WITHOUT_VARIANCES
 from trellis.planning.spine.search import Candidate, Search
 from trellis.workflow.config import Spec
 from trellis.workflow.config.spines import steps_of

@@ -15,6 +15,7 @@ from trellis.model.flow_estimators import descent_rule, rule_of
 from trellis.model.plan import Plan
 from trellis.numerics.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
+from trellis.numerics.weighted_projection import GREATEST_WEIGHT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -65,8 +66,9 @@ class FamilyRule:
         price by the mean variance of a family.
         """
         if self.method == "l2":
+            weights = 1 / np.maximum(variances, 1 / GREATEST_WEIGHT)
             return project_l2_families(
-                estimates, start, totals, 1 / variances, tie_seed=self.seed,
+                estimates, start, totals, weights, tie_seed=self.seed,
                 first_index=first_index, workers=1,
             )  # fmt: skip
         values = np.rint(estimates).astype(np.int64)

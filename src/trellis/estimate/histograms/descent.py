@@ -15,7 +15,6 @@ from trellis.estimate.histograms.bounds import (
     check_cells,
     stack_bounds,
 )
-from trellis.estimate.histograms.edit_rules import RuleSides
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
 from trellis.estimate.histograms.level_bounds import LevelBounds
@@ -25,6 +24,7 @@ from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.threads import map_families
 from trellis.model.queries import Query
+from trellis.model.rules import RuleSides
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
 
@@ -125,7 +125,10 @@ class Descent:
             stack, quadratic, parent, blocked, rows, mu, self.tolerance, MOST_ITERATIONS, x
         )
         if found.status == VIOLATED:
-            raise Infeasible("its constraints clash, or leave no room for its parent's counts.")
+            raise Infeasible(
+                "noise left counts above it with which its constraints cannot be kept. Its "
+                "measurements are kept and need not be paid again; see docs/histograms.md."
+            )
         return x, distance(found, mu, x.size, quadratic)
 
     def _level(

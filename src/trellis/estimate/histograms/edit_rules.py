@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.model.rules import RuleSides
 from trellis.numerics.histograms.edit_rules import NOTHING, EditRules, enforce
 from trellis.numerics.histograms.repair import WholeBounds
 from trellis.numerics.histograms.rounding import WeightedQueries, residuals
 
 FloatArray = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-RuleSides = tuple[NDArray[np.bool_], NDArray[np.bool_]]
-"""The cells of a and those of b in `a requires b`."""
 
 PLENTY = 1 << 40
 """What the world outside has of every cell."""

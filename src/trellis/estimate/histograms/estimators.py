@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
 from trellis.estimate.histograms.descent import Descent, Report
-from trellis.estimate.histograms.edit_rules import RuleSides
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
@@ -29,6 +28,7 @@ from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histograms import MOST_PASS_CELLS
 from trellis.model.queries import Query, parse_query
+from trellis.model.rules import RuleSides
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.histograms.spine_variances import SpineVariances, finals, query_variances

@@ -14,6 +14,7 @@ from trellis.model.flow_estimators import (
     has_penalty,
 )
 from trellis.model.flows import FLOWS, Side
+from trellis.model.schema import COLUMNS
 
 if TYPE_CHECKING:
     from trellis.workflow.config.spec import Spec
@@ -67,7 +68,17 @@ def check_flows(spec: Spec) -> None:
             "estimate.penalty is a number of standard deviations, from 0 (keep all) to "
             f"{MOST_PENALTY}."
         )
+    if spec.data.origin is not None and spec.data.origin == spec.data.destination:
+        raise SpecError(
+            f"data.origin and data.destination are both {spec.data.origin!r}. Name two columns."
+        )
     for name, categories in (spec.attributes or {}).items():
+        ends = ("origin", "destination", "dest", spec.data.origin, spec.data.destination)
+        if name in (*COLUMNS, *ends):
+            raise SpecError(
+                f"attributes: {name!r} is the name of a column that tables have already, or that "
+                "holds an area. Rename the column of the records."
+            )
         if len(categories) < 2 or len(set(categories)) != len(categories):
             raise SpecError(
                 f"attributes.{name}: list two or more distinct categories; they are declared, "

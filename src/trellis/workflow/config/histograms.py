@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -21,7 +21,7 @@ from pydantic import (
 
 from trellis.errors import SpecError, StructureError
 from trellis.model.histograms import USED
-from trellis.model.schema import Recode, Schema
+from trellis.model.schema import COLUMNS, Recode, Schema
 from trellis.workflow.config.planning import form_of_shares, optimal_word
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
@@ -218,6 +218,16 @@ with warnings.catch_warnings():
             )
 
 
+def refuse_columns(key: str, names: Iterable[str]) -> None:
+    """Attributes become columns of tables, beside others."""
+    for name in names:
+        if name in COLUMNS:
+            raise SpecError(
+                f"{key}: {name!r} is the name of a column that tables have already. Give it "
+                "another name; data.attributes says which column of the records it is."
+            )
+
+
 def check_histogram(spec: Any) -> None:
     """Keys that go with `schema`, and a schema that can be built."""
     if spec.kind != "counts":
@@ -254,6 +264,8 @@ def check_histogram(spec: Any) -> None:
         schema = spec.cell_schema()
     except StructureError as error:
         raise SpecError(f"schema: {error}") from None
+    refuse_columns("schema", schema.names)
+    refuse_columns("recodes", [name for name, _ in schema.recodes])
     if spec.data.cells is not None:
         if spec.data.attributes is not None:
             raise SpecError("data: use attributes (a long table) or cells (a wide one), not both.")

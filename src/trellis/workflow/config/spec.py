@@ -347,18 +347,13 @@ class CommonKeys(_Model):
         spec._folder = Path(folder)
         check_kind(spec.kind, spec)
         check_histogram(spec)
-        if spec.areas_come_with_records:
-            spec.require_public_areas()
+        for layout in filter(spec.comes_with_records, spec.hierarchies):
+            spec.require_public_areas(layout)
         spec._check_register_is_public()
         for name in spec.areas:
             spec.areas_of_interest_come_with_records(name)
         check_planning(spec)
         return spec
-
-    @property
-    def areas_come_with_records(self) -> bool:
-        """Whether one file holds the confidential records and the public list of areas."""
-        return any(map(self.comes_with_records, self.hierarchies))
 
     def comes_with_records(self, layout: HierarchySpec) -> bool:
         """Whether this list of areas is in the file of the records."""
@@ -373,12 +368,13 @@ class CommonKeys(_Model):
         both = (self.hierarchy, self.destinations)
         return tuple(layout for layout in both if layout is not None)
 
-    def require_public_areas(self) -> None:
+    def require_public_areas(self, layout: HierarchySpec) -> None:
         """Areas that come with the records must be declared public."""
-        if not all(layout.public for layout in self.hierarchies):
+        if not layout.public:
+            key = "hierarchy" if layout is self.hierarchy else "destinations"
             raise SpecError(
-                "The hierarchy comes from the confidential file: if the list of areas is public, "
-                "say so with hierarchy: {public: true}; otherwise name a public file."
+                f"The {key} comes from the confidential file: if the list of areas is public, "
+                f"say so with {key}: {{public: true}}; otherwise name a public file."
             )
 
     def areas_of_interest_come_with_records(self, name: str) -> bool:
