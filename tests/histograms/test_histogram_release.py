@@ -1,6 +1,7 @@
 """Whole releases of histograms: what is published holds, and a broken promise is found."""
 
 import json
+import re
 import shutil
 from html import unescape
 
@@ -59,7 +60,7 @@ def run_copy(finished, tmp_path):
 
 def test_a_finished_release_keeps_its_promises(finished):
     assert problems(finished) == {}
-    assert len(verify_run(finished)) == 15
+    assert len(verify_run(finished)) == 16
 
 
 def test_tables_add_up_to_coarser_ones(finished):
@@ -87,6 +88,8 @@ def test_margins_come_with_gls_and_not_with_topdown(finished, tmp_path):
     assert all(row["std_error"] > 0 for row in rows)
     other = reestimate(RunFolder(finished), "topdown", tmp_path / "topdown", Silent())
     assert other.table("town", "sex")["std_error"].null_count == len(rows)
+    guides = [(path / "release" / "README.md").read_text() for path in (finished, other.path)]
+    assert ["The confidence is" in guide for guide in guides] == [True, False]
     assert problems(other.path) == {}
 
 
@@ -134,7 +137,7 @@ def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
         assert words in guide
         assert words in page
     assert "| state | 3 | `state/adult,sex.parquet` | 4 |" in guide
-    assert "For example, nation r (no, f): published" in page
+    assert re.search(r"For example, nation r \((no|yes), [fm]\): published", page)
     assert "Edit rules hold where sums and bounds allow" in page
     assert "../release/microdata.parquet" in page
     assert "<script" not in page  # there is no tree of areas for it to open
@@ -177,6 +180,8 @@ DAMAGE = {
                  "histogram_margins"),
     "std_error": ("release/town/sex.parquet", {"std_error": lambda v: [-1.0, *v[1:]]},
                   "histogram_margins"),
+    "centre": ("estimates/margins/level=state/query=total.parquet",
+               {"centre": lambda v: [v[0] - 1e-3, *v[1:]]}, "histogram_centres"),
     "estimate": ("estimates/level=town.parquet", {"count": bumped}, "histogram_counts"),
     "estimate zero": ("estimates/level=town.parquet", {"count": lambda v: [0, *v[1:]]},
                       "histogram_counts"),
@@ -378,6 +383,13 @@ def test_passes_go_with_schema(tmp_path):
         ({"recodes": {"adult": {"of": "age", "groups": {"no": [0, 1], "yes": [1, 2, 3]}}}},
          "two groups"),
         ({"recodes": {"adult": {"of": "height", "groups": {"no": [0]}}}}, "unknown attribute"),
+        ({"recodes": {"variance": {"of": "age", "groups": {"no": [0], "yes": [1, 2, 3]}}}},
+         "'variance' is the name of a column"),
+        ({"schema": {"age": {"range": [0, 3]}, "count": ["f", "m"]}, "recodes": REMOVE},
+         "'count' is the name"),
+        ({"schema": {"age": {"range": [0, 3]}, "state": ["f", "m"]}, "recodes": REMOVE,
+          "data__attributes": {"state": "sex"}, "strategy": REMOVE, "output": {"microdata": True}},
+         "'state' is a level and an attribute"),
         ({"strategy": {"default": {"height": 1}}}, "'height'"),
         ({"strategy": {"default": {"detailed": "2/3", "total": "2/3"}}}, "sum to 4/3"),
         ({"structural_zeros": ["age < 1 or"]}, "expected"),
@@ -406,6 +418,14 @@ def test_bad_specs_are_refused_in_one_line_and_nothing_is_spent(tmp_path, change
     assert done.stderr.strip().count("\n") <= 1  # the stage, and the error
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_table_without_bounds_is_refused(tmp_path):
+    (tmp_path / "none.csv").write_text("town,n\n")
+    bounds = {"name": "none", "source": "none.csv", "area": "town", "at_most": "n"}
+    done = invoke("check", write_histogram_world(tmp_path, constraints=[bounds]))
+    assert done.exit_code == 2
+    assert "none: the table lists no bound" in done.stderr
 
 
 def test_bounds_that_clash_are_refused_by_name(tmp_path):

@@ -198,7 +198,7 @@ def both(run, level, query, change):
 )
 def test_estimates_that_do_not_add_up_are_found(run_copy, level, query, message):
     both(run_copy, level, query, lambda values: bumped(values, 1e-3))
-    assert message in problems(run_copy)["real_counts"]
+    assert message in problems(run_copy)["histogram_centres"]
 
 
 def test_sums_that_miss_exact_totals_are_found(run_copy):

@@ -210,6 +210,8 @@ def other_class(values):
         ("release/areas/place.parquet", "std_error", lambda v: [-1.0] * len(v), "areas"),
         ("release/areas/place.parquet", "level", lambda v: ["x"] * len(v), "areas"),
         ("estimates/areas/place.parquet", "std_error", lambda v: [0.5] * len(v), "areas"),
+        ("estimates/areas/place.parquet", "centre", lambda v: [v[0] - 1e-3, *v[1:]], "areas"),
+        ("release/areas/place.parquet", "upper", lambda v: [v[0] + 1, *v[1:]], "areas"),
         ("areas.parquet", "geocode", lambda v: v[::-1], "areas"),
     ],
 )

@@ -235,6 +235,9 @@ CORRUPTIONS = {
         "invariants", edit_json("plan.json", lambda p: p.update(unprotected_totals=[]))),
     "table and estimates differ": (
         "estimates", edit_table(COUNTY, "std_error", first(lambda v: v * 2))),
+    "centre off by too little to move an interval": (
+        "estimates",
+        edit_table("estimates/level=block.parquet", "centre", first(lambda v: v - 1e-3))),
     "CSV and Parquet differ": ("csv", edit_csv),
 }  # fmt: skip
 
@@ -255,7 +258,7 @@ def test_every_check_has_a_corruption(run):
 
 
 LAWS = [DiscreteGaussian(s) for s in ("0.3", 19, 21, 10**6)] + [
-    DiscreteLaplace(b) for b in ("0.2", 50)
+    DiscreteLaplace(b) for b in ("0.001", "0.2", 50)
 ]
 
 

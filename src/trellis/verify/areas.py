@@ -9,10 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.verify.run_files import RunFiles
-from trellis.verify.tables import margins
-
-_TOLERANCE = 1e-6
-"""For real-valued methods only; whole numbers must agree exactly."""
+from trellis.verify.tables import TOLERANCE, margins, stated_confidence
 
 
 def areas(run: RunFiles) -> Iterator[str]:
@@ -28,7 +25,7 @@ def areas(run: RunFiles) -> Iterator[str]:
 def _category(run: RunFiles, planned: dict[str, Any], entity: pa.ChunkedArray) -> Iterator[str]:
     name = f"release/areas/{planned['name']}.parquet"
     table = run.table(name)
-    codes, sums = _sums(run, entity)
+    codes, sums = _sums(entity, run.leaf_counts())
     if len(codes) != planned["entities"]:
         yield f"areas.parquet has another number of {planned['name']} than planned"
     columns = ["geocode", "level", *run.plan["schema"], "count", "std_error", "lower", "upper"]
@@ -43,24 +40,38 @@ def _category(run: RunFiles, planned: dict[str, Any], entity: pa.ChunkedArray) -
     if not run.names_cells(table, run.cells, len(codes)):
         yield f"{name} does not name the cells in order"
     gap = np.abs(table["count"].to_numpy() - sums.ravel())
-    if gap.max() > (0 if run.is_whole else _TOLERANCE):
+    if gap.max() > (0 if run.is_whole else TOLERANCE):
         yield f"{name} has counts that are not the sums of their leaves"
     yield from margins(run, name, table)
     kept = run.table(f"estimates/areas/{planned['name']}.parquet")
     for column in set(kept.column_names) - {"centre"}:
         if not np.array_equal(kept[column].to_numpy(), table[column].to_numpy()):
             yield f"{name} differs from the estimates in {column}"
+    if "centre" in kept.column_names:
+        yield from _centres(run, planned["name"], entity, kept["centre"].to_numpy())
 
 
-def _sums(run: RunFiles, entity: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
-    """Codes in order, and the published leaves of each added up; leaves that end early too."""
+def _centres(
+    run: RunFiles, category: str, entity: pa.ChunkedArray, centre: np.ndarray
+) -> Iterator[str]:
+    """Intervals lie around sums of the centres of leaves."""
+    leaves = run.table(f"estimates/level={run.levels[-1].name}.parquet", ["centre"])["centre"]
+    _, sums = _sums(entity, leaves.to_numpy().reshape(-1, len(run.cells)))
+    if not np.allclose(centre, sums.ravel(), rtol=1e-11, atol=TOLERANCE):
+        yield f"estimates of {category} lie around centres that are not the sums of their leaves"
+    name = f"release/areas/{category}.parquet"
+    table = run.table(name, ["count", "std_error", "lower", "upper"])
+    yield from stated_confidence(run, name, table, centre)
+
+
+def _sums(entity: pa.ChunkedArray, leaves: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Codes in order, and the values of the leaves of each added up."""
     encoded = entity.combine_chunks().cast(pa.string()).dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     codes = sorted(texts)
     position = {code: i for i, code in enumerate(codes)}
     place = np.array([position[text] for text in texts], dtype=int)
     inside = entity.is_valid().to_numpy()
-    leaves = run.leaf_counts()
-    sums = np.zeros((len(codes), len(run.cells)), dtype=leaves.dtype)
+    sums = np.zeros((len(codes), leaves.shape[1]), dtype=leaves.dtype)
     np.add.at(sums, place[encoded.indices.drop_null().to_numpy()], leaves[inside])
     return codes, sums

@@ -210,7 +210,7 @@ def noise_variance(noise: dict[str, Any]) -> float:
     """The variance of the discrete law, summed directly where it differs from sigma squared."""
     parameter = float(Fraction(noise["parameter"]))
     if noise["law"] == "discrete_laplace":
-        return 0.5 / math.sinh(0.5 / parameter) ** 2
+        return 2 * math.exp(-1 / parameter) / math.expm1(-1 / parameter) ** 2
     if parameter > 20:
         return parameter
     z = np.arange(1, 200.0)

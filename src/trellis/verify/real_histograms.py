@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from trellis.verify.histogram_files import Marginal, centres, marginal, row_groups, tables
+from trellis.verify.histogram_files import centres, marginal, row_groups, tables
 from trellis.verify.run_files import RunFiles, ancestors
 from trellis.verify.tables import TOLERANCE
 
 
 def real_counts(run: RunFiles) -> Iterator[str]:
-    """Counts are the kept estimates, and add up over areas and over cells, in every table."""
+    """Counts are the kept estimates, in every table."""
     for level, name, stem in tables(run):
         column = run.table(f"{stem}.parquet", ["count"])["count"]
         if column.null_count or not pa.types.is_float64(column.type):
@@ -22,51 +22,6 @@ def real_counts(run: RunFiles) -> Iterator[str]:
         centre = centres(run, level, marginal(run.plan, name), name)
         if not np.array_equal(column.to_numpy(), centre[level.shown].ravel()):
             yield f"{stem}.parquet differs from the estimates"
-    yield from _sums_of_areas(run)
-    yield from _sums_of_cells(run)
-
-
-def _sums_of_areas(run: RunFiles) -> Iterator[str]:
-    """Tables of one query, each with the next level below that has one."""
-    last: dict[str, tuple[int, np.ndarray]] = {}
-    index = {level.name: i for i, level in enumerate(run.levels)}
-    for level, name, _ in tables(run):
-        here = centres(run, level, marginal(run.plan, name), name)
-        if name in last:
-            upper, expected = last[name]
-            total = np.zeros_like(expected)
-            np.add.at(total, ancestors(run.levels, index[level.name], upper), here)
-            if np.abs(total - expected).max() > TOLERANCE:
-                yield (
-                    f"{name} of level {level.name} does not add up to level "
-                    f"{run.levels[upper].name}"
-                )
-        last[name] = index[level.name], here
-
-
-def _sums_of_cells(run: RunFiles) -> Iterator[str]:
-    """Tables of one level, each with the coarser ones."""
-    for level in run.levels:
-        names = [name for of, name, _ in tables(run) if of.name == level.name]
-        for fine in names:
-            query = marginal(run.plan, fine)
-            here = centres(run, level, query, fine)
-            for coarse in names:
-                other = marginal(run.plan, coarse)
-                group = _group_of(query, other)
-                if coarse == fine or group is None:
-                    continue
-                total = np.zeros((len(level), other.width))
-                np.add.at(total.T, group, here.T)
-                if np.abs(total - centres(run, level, other, coarse)).max() > TOLERANCE:
-                    yield f"{fine} of level {level.name} does not add up to {coarse}"
-
-
-def _group_of(fine: Marginal, coarse: Marginal) -> np.ndarray | None:
-    """For each cell of the finer query its cell of the coarser one; None if it has several."""
-    group = np.zeros(fine.width, dtype=np.int64)
-    group[fine.cell_of] = coarse.cell_of
-    return group if np.array_equal(group[fine.cell_of], coarse.cell_of) else None
 
 
 def real_totals(run: RunFiles) -> Iterator[str]:

@@ -195,6 +195,11 @@ class RunFiles:
         """Whether the method promises whole, non-negative counts."""
         return self.plan["method"] != "gls"
 
+    @property
+    def has_centres(self) -> bool:
+        """Whether the method promises margins of error, around best linear estimates."""
+        return self.plan["method"] not in ("topdown", "bottomup")
+
     def names_cells(self, table: pa.Table, cells: list[tuple[str, ...]], n_areas: int) -> bool:
         """Whether the columns of attributes name these cells in order, for each area."""
         for axis, (name, categories) in enumerate(self.plan["schema"].items()):

@@ -104,7 +104,7 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
     """What is wrong with the margins of error of one table."""
     columns = [table[key] for key in ("std_error", "lower", "upper")]
     empty = {column.null_count for column in columns}
-    if empty == {len(table)} and run.plan["method"] in ("topdown", "bottomup"):
+    if empty == {len(table)} and not run.has_centres:
         return
     if empty != {0}:
         yield f"{name} has incomplete margins of error"
@@ -175,7 +175,8 @@ def invariants(run: RunFiles) -> Iterator[str]:
 
 
 def estimates(run: RunFiles) -> Iterator[str]:
-    """The tables publish the estimates."""
+    """The tables publish the estimates, and intervals lie around centres that add up."""
+    above = None
     for level in run.levels:
         kept = run.table(f"estimates/level={level.name}.parquet")
         rows = _rows(run, level)
@@ -187,6 +188,19 @@ def estimates(run: RunFiles) -> Iterator[str]:
                 kept[column].to_numpy()[rows], published.to_numpy()
             ):
                 yield f"release/{level.name}.parquet differs from the estimates in {column}"
+        if "centre" not in kept.column_names:
+            continue
+        centre = kept["centre"].to_numpy().reshape(len(level), len(run.cells))
+        if above is not None and not add_up(centre, level.parent, above):
+            yield f"estimates of level {level.name} lie around centres that do not add up"
+        above = centre
+
+
+def add_up(values: np.ndarray, group: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether real numbers, row by row, add up to those of their groups."""
+    total = np.zeros_like(expected)
+    np.add.at(total, group, values)
+    return bool(np.allclose(total, expected, rtol=1e-11, atol=TOLERANCE))
 
 
 def csv(run: RunFiles) -> Iterator[str]:

@@ -12,6 +12,7 @@ from trellis.verify import (
     flow_margins,
     flows,
     group_sizes,
+    histogram_centres,
     histogram_measurements,
     histograms,
     promises,
@@ -45,6 +46,7 @@ _HISTOGRAMS: tuple[Check, ...] = (
     histogram_measurements.measured_histograms,
     histograms.histogram_columns,
     histograms.histogram_margins,
+    histogram_centres.histogram_centres,
     tables.csv,
 )
 _BY_KIND: dict[str, tuple[Check, ...]] = {
