@@ -166,8 +166,31 @@ def test_true_counts_stay_possible(data):
              constraint("most", "town", "total", "<=", [[4], [4], [-1], [-1]])],
             ["'a' of level 'state'", "part"],
         ),
+        (
+            [constraint("part", "state", "total", "<=", [[3]], [0, 0, -1]),
+             constraint("least", "state", "total", ">=", [[2], [2], [-1]])],
+            ["'r' of level 'nation'", "These 3 clash", "part", "least 2 of the total in 'a'",
+             "least 2 of the total in 'b'"],
+        ),
+        (
+            [constraint("by sex", "town", "sex", "=", [[3, 3], [-1, -1], [-1, -1], [-1, -1]]),
+             constraint("by age", "town", "age", "=", [[1, 1, 1, 1]] + [[-1] * 4] * 3)],
+            ["'a1' of level 'town'", "by sex (f in 'a1' = 3)", "by age (0 in 'a1' = 1)"],
+        ),
+        (
+            [constraint("by sex", "town", "sex", "=", [[3, 3], [3, 3], [-1, -1], [-1, -1]]),
+             constraint("by age", "nation", "age", "<=", [[2, 2, 2, 2]])],
+            ["'r' of level 'nation'", "by age (0 in 'r' <= 2)", "at least 6 of f in 'a'"],
+        ),
+        (
+            [constraint("full", "town", "total", "=", [[5], [9], [0], [0]]),
+             constraint("shut", "town", "age", "<=", [[-1] * 4, [-1, 0, 0, -1]] + [[-1] * 4] * 2),
+             constraint("some", "nation", "age", ">=", [[-1, 3, 3, -1]])],
+            ["'r' of level 'nation'", "some (1 in 'r' >= 3)", "some (2 in 'r' >= 3)",
+             "0 of 1 in other areas of 'r'", "full (the total in 'a1' = 5)"],
+        ),
     ],
-    ids=["parent", "queries", "grandparent", "group"],
+    ids=["parent", "queries", "grandparent", "group", "members", "apart", "below", "union"],
 )  # fmt: skip
 def test_the_fewest_that_clash_are_named(linear, named):
     with pytest.raises(SpecError) as caught:

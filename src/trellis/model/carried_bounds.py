@@ -93,20 +93,20 @@ def carried_bounds(
                 _tighten(ranges, name, Range(*sums))
             for group in stated[level + 1]:
                 if group.group_of is not None:
-                    free = _free(hierarchy.size(level + 1), queries[group.query], impossible)
+                    free = unbounded(hierarchy.size(level + 1), queries[group.query], impossible)
                     below = levels[-1].get(group.query, free)
                     _tighten(ranges, group.query, _through_groups(group, below, hierarchy, level))
         for single in stated[level]:
             if single.group_of is None:
                 _tighten(ranges, single.query, single.range)
         for name, found in ranges.items():
-            ranges[name] = found.within(_free(n_areas, queries[name], impossible))
+            ranges[name] = found.within(unbounded(n_areas, queries[name], impossible))
         _sharpen(ranges, queries)
         levels.append(ranges)
     return levels[::-1]
 
 
-def _free(n_areas: int, query: Query, impossible: NDArray[np.bool_]) -> Range:
+def unbounded(n_areas: int, query: Query, impossible: NDArray[np.bool_]) -> Range:
     """No bound, except where all cells of an answer are impossible."""
     possible = np.zeros(query.n_cells, dtype=bool)
     possible[query.cell_of[~impossible]] = True

@@ -8,6 +8,7 @@ each query in one cell (or moves between two): a partition. This is checked, not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -36,6 +37,10 @@ class Factor:
     @property
     def is_recoded(self) -> bool:
         return self.group_of != tuple(range(len(self.group_of)))
+
+    def is_finer(self, other: Factor) -> bool:
+        """Whether each of its groups lies within one group of another factor of the attribute."""
+        return len(set(zip(self.group_of, other.group_of, strict=True))) == len(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,19 @@ def is_finer(fine: Query, coarse: Query) -> bool:
     image = np.full(fine.n_cells, -1, dtype=np.int64)
     image[fine.cell_of] = coarse.cell_of
     return bool((image[fine.cell_of] == coarse.cell_of).all())
+
+
+def refinement(schema: Schema, queries: Sequence[Query]) -> Query:
+    """A query that is finer than each of these: one of them, or a product of their factors."""
+    for query in queries:
+        if all(is_finer(query, other) for other in queries):
+            return query
+    names = []
+    for attribute, name in enumerate(schema.names):
+        used = [f for query in queries for f in query.factors if f.attribute == attribute]
+        finest = [f.name for f in used if all(map(f.is_finer, used))]
+        names += [finest[0] if finest else name] if used else []
+    return parse_query(schema, " * ".join(names) or TOTAL)
 
 
 def _canonical(name: str, factors: tuple[Factor, ...]) -> str:

@@ -27,6 +27,7 @@ from trellis.model.queries import Query
 from trellis.model.rules import RuleSides
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
+from trellis.numerics.histograms.room import Room
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,6 +42,7 @@ class Descent:
     evidence: HistogramEvidence
     queries: Mapping[str, Query]
     bounds: Sequence[LevelBounds]
+    room: Room
     impossible: NDArray[np.bool_]
     tie_seed: int
     edit_rules: tuple[RuleSides, ...] = ()
@@ -50,8 +52,10 @@ class Descent:
     report: Report | None = None
 
     def bounded(self, level: int) -> list[str]:
-        """Queries whose answers are bounded on a level, or fixed first."""
-        return list(dict.fromkeys([*self.bounds[level].queries, *(self.passes if level else ())]))
+        """Queries whose answers are bounded on a level, or may be fixed."""
+        names = [*self.bounds[level].queries, *(self.passes if level else ())]
+        names += [self.room.kinds.name] if self.room.asks[level].any() else []
+        return list(dict.fromkeys(names))
 
     def run(
         self, objective_of: Callable[[int], Objective], known: Sequence[SparseCounts] = ()
@@ -85,19 +89,40 @@ class Descent:
         return every, Rounder(every, bounded, self.edit_rules)
 
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
-        bounds = self.bounds[0].family(0, 1)
-        cells = np.flatnonzero(~self.impossible)
-        blocked = blocked_cells(self.queries, bounds, cells, 1, None)
-        if blocked.size:
-            cells = cells[~blocked[:, 0]]
-        free = np.full(cells.size, np.inf)
         queries, rounder = self._rounder(0)
-        with _Named(self.evidence, 0, 0):
-            x, reached = self._fit(objective, cells, free, bounds, blocked[:0], 0, 1)
-            y = round_root(queries, rounder, cells, x[:, 0], bounds, self.tie_seed)
         dense = np.zeros((1, self.impossible.size), dtype=np.int64)
-        dense[0, cells] = y
+
+        def whole(bounds: Sequence[FamilyBound]) -> float:
+            cells = np.flatnonzero(~self.impossible)
+            blocked = blocked_cells(self.queries, bounds, cells, 1, None)
+            if blocked.size:
+                cells = cells[~blocked[:, 0]]
+            free = np.full(cells.size, np.inf)
+            x, reached = self._fit(objective, cells, free, bounds, blocked[:0], 0, 1)
+            dense[:] = 0
+            dense[0, cells] = round_root(queries, rounder, cells, x[:, 0], bounds, self.tie_seed)
+            return reached
+
+        with _Named(self.evidence, 0, 0):
+            bounds = self.bounds[0].family(0, 1)
+            reached = whole(bounds)
+            held = self._held(0, 0, 1, self.room.kinds.answer(dense), None)
+            if held is not None:
+                reached = whole([*bounds, held])
         return SparseCounts.from_dense(dense), reached
+
+    def _held(
+        self, level: int, first: int, last: int, kinds: IntArray, parent: IntArray | None
+    ) -> FamilyBound | None:
+        """Counts by kind that siblings can share out below them; None if `kinds` are such."""
+        asks = np.flatnonzero(self.room.asks[level][first:last]).tolist()
+        if all(self.room.can_hold(level, first + child, kinds[child]) for child in asks):
+            return None
+        near = self.room.nearest(level, first, last, kinds, parent)
+        if near is None:
+            raise Infeasible("no whole counts keep the constraints on it and on all below it.")
+        fixed = near.astype(np.float64)
+        return FamilyBound(self.room.kinds.name, fixed, fixed)
 
     def _fit(
         self,
@@ -124,11 +149,8 @@ class Descent:
         found = solve(
             stack, quadratic, parent, blocked, rows, mu, self.tolerance, MOST_ITERATIONS, x
         )
-        if found.status == VIOLATED:
-            raise Infeasible(
-                "noise left counts above it with which its constraints cannot be kept. Its "
-                "measurements are kept and need not be paid again; see docs/histograms.md."
-            )
+        if found.status == VIOLATED:  # rounding finds out whether constraints clash
+            return x, np.inf
         return x, distance(found, mu, x.size, quadratic)
 
     def _level(
@@ -189,24 +211,32 @@ class Descent:
         bounds on other cells, the family does without the last passes: they are no promise.
         """
         bounds = self.bounds[level].family(first, last)
-        blocked = blocked_cells(self.queries, bounds, active, last - first, None)
-        if blocked.size:
-            check_cells(blocked, active, self.evidence.schema)
         index, passes = self._first_index(level, first), self.passes
+
+        def whole(bounds: Sequence[FamilyBound]) -> tuple[IntArray, float]:
+            blocked = blocked_cells(self.queries, bounds, active, last - first, None)
+            check_cells(blocked, active, self.evidence.schema)
+            real = parent.astype(np.float64)
+            x, reached = self._fit(objective, active, real, bounds, blocked, first, last)
+            return rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index), reached
+
         while True:
             try:
                 fixed = self._fixed(passes, objective, bounds, active, parent, first, last, index)
-                x, reached = self._fit(
-                    objective, active, parent.astype(np.float64), fixed, blocked, first, last
-                )
-                return (
-                    rounder.round(active, parent, x, fixed, blocked, self.tie_seed, index),
-                    reached,
-                )
+                y, reached = whole(fixed)
+                kinds = self._kinds(active, y)
+                held = self._held(level, first, last, kinds, kinds.sum(axis=0))
+                return (y, reached) if held is None else whole([*fixed, held])
             except Infeasible:
                 if not passes:
                     raise
                 passes = passes[:-1]
+
+    def _kinds(self, active: IntArray, y: IntArray) -> IntArray:
+        """Children x kinds, from cells x children."""
+        found = np.zeros((self.room.kinds.n_cells, y.shape[1]), dtype=np.int64)
+        np.add.at(found, self.room.kinds.cell_of[active], y)
+        return found.T
 
     def _fixed(
         self,

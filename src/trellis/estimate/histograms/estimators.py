@@ -241,11 +241,13 @@ def _descent(
     workers: int | None,
     report: Report | None,
 ) -> Descent:
-    bounds = level_bounds(evidence, constraints)
+    bounds, room = level_bounds(evidence, constraints)
     queries = _queries(evidence.schema, evidence.measured, requests)
     for level in bounds:
         for name in level.queries:
             queries.setdefault(name, parse_query(evidence.schema, name))
+    if room.is_needed:
+        queries.setdefault(room.kinds.name, room.kinds)
     fixed = [parse_query(evidence.schema, name) for name in passes]
     for query in fixed:
         if query.n_cells > MOST_PASS_CELLS:
@@ -260,6 +262,7 @@ def _descent(
         evidence,
         queries,
         bounds,
+        room,
         impossible,
         tie_seed,
         tuple(edit_rules),

@@ -1,7 +1,8 @@
 """Constraints and exact answers as bounds on every level, carried to all levels above.
 
 An estimate made from the root down must leave room for the constraints further down: what the
-children must hold at least, their parent must hold, and what they can hold at most bounds it.
+children must hold at least, their parent must hold, and what they can hold at most bounds it. What
+such bounds on single cells do not tell, `numerics.histograms.room` does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
 from trellis.model.constraints import Constraints, LinearConstraint
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import Query, parse_query
+from trellis.numerics.histograms.room import Room
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +51,10 @@ class LevelBounds:
         return out
 
 
-def level_bounds(evidence: HistogramEvidence, constraints: Constraints | None) -> list[LevelBounds]:
-    """The bounds of every level, root first."""
+def level_bounds(
+    evidence: HistogramEvidence, constraints: Constraints | None
+) -> tuple[list[LevelBounds], Room]:
+    """The bounds of every level, root first, and what its areas can hold."""
     hierarchy, schema = evidence.hierarchy, evidence.schema
     constraints = constraints or Constraints.none(schema.n_cells)
     names = [c.query for c in constraints.linear]
@@ -69,10 +73,11 @@ def level_bounds(evidence: HistogramEvidence, constraints: Constraints | None) -
     carried = carried_bounds(hierarchy, by_name, stated, constraints.impossible)
     for level in reversed(range(hierarchy.n_levels)):
         _check_ranges(carried[level], hierarchy, level)
-    return [
+    levels = [
         LevelBounds(ranges, tuple(s for s in here if s.group_of is not None))
         for ranges, here in zip(carried, stated, strict=True)
     ]
+    return levels, Room.of(hierarchy, schema, by_name, carried, stated, constraints.impossible)
 
 
 def _exact_answers(

@@ -1,0 +1,154 @@
+"""Whole counts of areas under bounds on their sums, by HiGHS (in SciPy)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, sparse
+
+from trellis.model.carried_bounds import Range
+from trellis.numerics.clashes import clashing_rows
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+class Whose(Enum):
+    """What a bound in a clash is a bound on."""
+
+    AREA = auto()
+    OTHER_CHILDREN = auto()
+    """The children of an area that are not written out, together."""
+    GROUP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Clashing:
+    """Least and greatest answers in one cell of a query that clash with others.
+
+    `number` is that of the area on `level`, of the parent on the level above, or of the group.
+    """
+
+    level: int
+    whose: Whose
+    number: int
+    query: str
+    cell: int
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Areas or groups that bounds are bounds on."""
+
+    level: int
+    whose: Whose
+    number: Whole
+
+
+class Program:
+    """Whole numbers >= 0 under linear constraints, a run of columns for each area."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._n_columns = self._n_rows = 0
+        self._rows: list[Whole] = []
+        self._columns: list[Whole] = []
+        self._factors: list[Floats] = []
+        self._lower: list[Floats] = []
+        self._upper: list[Floats] = []
+        self._bounds: list[tuple[int, Units, str, Whole]] = []
+
+    def add_columns(self, n_areas: int) -> Whole:
+        """Room for more areas; returns the first column of each."""
+        first = self._n_columns + self._width * np.arange(n_areas)
+        self._n_columns += n_areas * self._width
+        return first
+
+    def add_rows(self, row: Whole, column: Whole, ranges: Range, whose: Units, query: str) -> None:
+        """Sums of the columns that go into each row lie within ranges; only rows that bind."""
+        lower, upper = ranges.lower.ravel(), ranges.upper.ravel()
+        binds = (lower > 0) | np.isfinite(upper)
+        number = np.cumsum(binds) - 1
+        kept = binds[row]
+        self._bounds.append(
+            (self._n_rows, whose, query, np.argwhere(binds.reshape(ranges.lower.shape)))
+        )
+        self._append(number[row[kept]], column[kept], np.ones(int(kept.sum())))
+        self._close(lower[binds], upper[binds])
+
+    def add_sums(self, parts: Sequence[tuple[Whole, float, Whole]], n_sums: int) -> None:
+        """Areas times their factors add up to 0, in each kind; each area goes into one sum."""
+        for column, factor, into in parts:
+            kind = np.arange(self._width)
+            row = into[:, np.newaxis] * self._width + kind
+            where = column[:, np.newaxis] + kind
+            self._append(row.ravel(), where.ravel(), np.full(row.size, factor))
+        self._close(*np.zeros((2, n_sums * self._width)))
+
+    def add_up_to(self, total: Whole, n_areas: int) -> None:
+        """The first areas together hold so many of each kind."""
+        column = np.arange(n_areas * self._width)
+        self._append(column % self._width, column, np.ones(column.size))
+        self._close(total, total)
+
+    def nearest(self, wanted: Whole) -> Whole | None:
+        """Counts of the first areas, wanted + up - down of least up + down."""
+        n = wanted.size
+        up, down = self._n_columns + np.arange(2 * n).reshape(2, n)
+        self._n_columns += 2 * n
+        price = np.repeat([0.0, 1.0], [self._n_columns - 2 * n, 2 * n])
+        for column, factor in ((np.arange(n), 1.0), (up, -1.0), (down, 1.0)):
+            self._append(np.arange(n), column, np.full(n, factor))
+        self._close(wanted.ravel(), wanted.ravel())
+        found = self.solve(price)
+        return None if found is None else found[:n].reshape(wanted.shape)
+
+    def solve(self, price: Floats | None = None) -> Whole | None:
+        """Numbers of least price, or any; None if there are none."""
+        matrix, lower, upper = self._system()
+        if not self._n_columns:
+            return None if (lower > 0).any() else np.zeros(0, dtype=np.int64)
+        found = optimize.milp(
+            np.zeros(self._n_columns) if price is None else price,
+            constraints=optimize.LinearConstraint(matrix, lower, upper),
+            integrality=np.ones(self._n_columns),
+        )
+        return None if found.x is None else np.rint(found.x).astype(np.int64)
+
+    def clash(self) -> list[Clashing]:
+        """The fewest bounds that cannot be kept together."""
+        matrix, lower, upper = self._system()
+        bounds = {first + i: (units, query, cell) for first, units, query, cells in self._bounds
+                  for i, cell in enumerate(cells.tolist())}  # fmt: skip
+        out = []
+        for row in clashing_rows(matrix, lower, upper, list(bounds)):
+            units, query, (unit, cell) = bounds[row]
+            number = int(units.number[unit])
+            ends = float(lower[row]), float(upper[row])
+            out.append(Clashing(units.level, units.whose, number, query, cell, *ends))
+        return out
+
+    def _system(self) -> tuple[Any, Any, Any]:
+        """The rows, with least and greatest values."""
+        where = np.concatenate(self._rows), np.concatenate(self._columns)
+        matrix = sparse.csr_array(
+            (np.concatenate(self._factors), where), shape=(self._n_rows, self._n_columns)
+        )
+        return matrix, np.concatenate(self._lower), np.concatenate(self._upper)
+
+    def _append(self, row: Whole, column: Whole, factors: Floats) -> None:
+        self._rows.append(self._n_rows + row)
+        self._columns.append(column)
+        self._factors.append(factors)
+
+    def _close(self, lower: NDArray, upper: NDArray) -> None:
+        self._lower.append(lower.astype(np.float64))
+        self._upper.append(upper.astype(np.float64))
+        self._n_rows += lower.size
