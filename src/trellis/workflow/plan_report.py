@@ -14,7 +14,7 @@ from trellis.planning.choose import level_weights
 from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
-from trellis.workflow.choose_budget import prior_counts, scene_of
+from trellis.workflow.choose_budget import prior_counts, scene_of, targets_decide
 from trellis.workflow.choose_strategy import weighed_tables
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
@@ -57,6 +57,14 @@ class PlanReport:
     def epsilon(self) -> float | None:
         """The exact epsilon at the delta that the spec states."""
         return None if self.delta is None else self.plan.privacy.epsilon(self.delta)
+
+    @property
+    def decided_by(self) -> list[str]:
+        """What the budget rests on, beside targets: these, unless it is stated or the least."""
+        if not targets_decide(self.prepared.spec):
+            return ["the stated budget"]
+        binding = [line.target.label for line in self.targets if line.binds]
+        return binding or [f"no target, {self.plan.budget.in_words()} is the least that there is"]
 
 
 def plan_report(
@@ -178,6 +186,7 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
             }
             for line in report.targets
         ]
+        content["budget_decided_by"] = report.decided_by
     if report.comparison:
         content["comparison"] = [
             {
