@@ -93,6 +93,20 @@ def test_a_budget_that_no_target_decides_says_so(world):
     assert decided_by(tight) == ["town total within 12 (90 %)"]
 
 
+def test_shares_that_foresee_another_method_say_so(world):
+    spec = world(privacy__shares="optimal", estimate={"method": "topdown"})
+    words = "privacy.shares.optimal foresees the errors of gls_topdown, not those of topdown"
+    assert words in invoke("plan", spec).output
+    (note,) = json.loads(invoke("plan", spec, "--json").stdout)["notes"]
+    assert note.startswith(words)
+    for other in (
+        {"privacy__shares": "optimal"},
+        {"privacy__shares": {"optimal": {"prior": "old.csv"}}, "estimate": {"method": "topdown"}},
+        {"estimate": {"method": "topdown"}},
+    ):
+        assert "notes" not in json.loads(invoke("plan", world(**other), "--json").stdout)
+
+
 def test_strategies_are_compared(world):
     shown = invoke("plan", world(), "--compare", "uniform", "optimal", "bottom-heavy,census")
     assert shown.exit_code == 0

@@ -23,6 +23,8 @@ _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
     """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
+    for note in report.notes:
+        terminal.result(note)
     if report.errors:
         _show_errors(terminal, report.errors)
     if report.epsilon is not None:
