@@ -57,14 +57,11 @@ def margins(
         return _in_fixed_shares(total, falls, target_of, worst, rates)
     least, most = np.zeros(rates.size), np.zeros(rates.size)
     sums = falls.T @ start / total
-    conditions = {
-        "A_ub": np.vstack([falls.T, -falls.T]),
-        "b_ub": np.concatenate([sums, -sums]) + _SLACK,
-    }
+    rows, bounds = np.vstack([falls.T, -falls.T]), np.concatenate([sums, -sums]) + _SLACK
     for target in np.unique(target_of):
         chosen = (target_of == target).astype(np.float64)
-        least[target] = linprog(chosen, **conditions).fun
-        most[target] = -linprog(-chosen, **conditions).fun
+        least[target] = linprog(chosen, rows, bounds).fun
+        most[target] = -linprog(-chosen, rows, bounds).fun
     return Margins(most > _NOTHING, np.where(least > _NOTHING, total * least * rates, 0.0))
 
 
