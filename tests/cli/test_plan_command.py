@@ -65,6 +65,48 @@ def test_a_target_without_a_budget(world):
     assert "At delta = 1/1000000000: epsilon <=" in shown.output
 
 
+def decided_by(spec):
+    return json.loads(invoke("plan", spec, "--json").stdout)["budget_decided_by"]
+
+
+def test_equal_targets_are_said_to_bind_together(world):
+    spec = world(accuracy=[TARGETS[0], dict(TARGETS[0])], privacy__budget=REMOVE)
+    shown = invoke("plan", spec).output
+    label = "town total within 12 (90 %)"
+    assert f"These bind together, to relax one saves nothing: {label}; {label}." in shown
+    assert shown.count("0 alone") == 2
+    lines = json.loads(invoke("plan", spec, "--json").stdout)["accuracy"]
+    assert [(line["binding"], line["budget_per_unit"]) for line in lines] == [(True, 0)] * 2
+
+
+def test_a_budget_that_no_target_decides_says_so(world):
+    loose = [{"level": "town", "within": 10**8}]
+    spec = world(accuracy=loose, privacy__budget=REMOVE)
+    shown = invoke("plan", spec).output
+    assert "What decides: no target, rho = 1/1000000 is the least that there is." in shown
+    assert "0, does not bind" in shown
+    assert decided_by(spec) == ["no target, rho = 1/1000000 is the least that there is"]
+    stated = world(accuracy=TARGETS)
+    assert "What decides: the stated budget." in invoke("plan", stated).output
+    assert decided_by(stated) == ["the stated budget"]
+    tight = world(accuracy=TARGETS, privacy__budget=REMOVE)
+    assert decided_by(tight) == ["town total within 12 (90 %)"]
+
+
+def test_shares_that_foresee_another_method_say_so(world):
+    spec = world(privacy__shares="optimal", estimate={"method": "topdown"})
+    words = "privacy.shares.optimal foresees the errors of gls_topdown, not those of topdown"
+    assert words in invoke("plan", spec).output
+    (note,) = json.loads(invoke("plan", spec, "--json").stdout)["notes"]
+    assert note.startswith(words)
+    for other in (
+        {"privacy__shares": "optimal"},
+        {"privacy__shares": {"optimal": {"prior": "old.csv"}}, "estimate": {"method": "topdown"}},
+        {"estimate": {"method": "topdown"}},
+    ):
+        assert "notes" not in json.loads(invoke("plan", world(**other), "--json").stdout)
+
+
 def test_strategies_are_compared(world):
     shown = invoke("plan", world(), "--compare", "uniform", "optimal", "bottom-heavy,census")
     assert shown.exit_code == 0

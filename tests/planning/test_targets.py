@@ -1,5 +1,6 @@
 """Targets: the least budget meets them all, and not with 3 % less."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,10 +10,12 @@ from hypothesis import strategies as st
 
 from planning.test_data_free import SLOTS, STATE, scene
 from trellis.errors import SpecError
+from trellis.model import Hierarchy
 from trellis.model.confidence import standard_errors_within
 from trellis.planning.choose import Wish, choose, met_targets
+from trellis.planning.rational_shares import DENOMINATOR
 from trellis.planning.targets import least_budgets, least_total
-from trellis.privacy.budget import Budget
+from trellis.privacy.budget import LEAST, Budget
 
 NO_SHRINKING = (Phase.explicit, Phase.generate)  # an example takes a second
 KINDS = ("discrete_gaussian", "discrete_laplace")
@@ -85,6 +88,88 @@ def test_marginal_costs_are_what_a_looser_target_saves(kind):
         )
         saved = (tighter - looser) / (2 * float(step))
         assert line.budget_per_unit == pytest.approx(saved, rel=0.05, abs=2e-5)
+
+
+def asked_of(here, *asked):
+    return tuple(here.target(lv, "total", Fraction(n), Fraction(9, 10)) for lv, n in asked)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", [[], [("block", 10)]], ids=["alone", "beside another"])
+def test_to_relax_one_of_two_equal_targets_saves_nothing(kind, block):
+    here = scene(kind)
+    targets = asked_of(here, ("county", 20), ("county", 20), *block)
+    choice = choose(here, Wish(None, targets=targets, keep=SLOTS[-1:]))
+    one, other, *rest = met_targets(here, targets, budgets_of(choice))
+    assert (one.binds, other.binds) == (True, True)
+    assert (one.is_tied, other.is_tied) == (True, True)
+    assert (one.budget_per_unit, other.budget_per_unit) == (0, 0)
+    assert all(line.budget_per_unit > 0 for line in rest)
+    looser = asked_of(here, ("county", 21), ("county", 20), *block)
+    assert choose(here, Wish(None, targets=looser, keep=SLOTS[-1:])) == choice
+
+
+def test_in_stated_shares_equal_targets_are_tied_too():
+    here, shares = scene(), dict.fromkeys(SLOTS, Fraction(1, 4))
+    targets = asked_of(here, ("county", 20), ("county", 20), ("block", 90))
+    choice = choose(here, Wish(None, shares=shares, targets=targets))
+    lines = met_targets(here, targets, budgets_of(choice))
+    assert [line.is_tied for line in lines] == [True, True, False]
+    assert [line.binds for line in lines] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "county", "block"), [("discrete_laplace", 100, 5), ("discrete_gaussian", 60, 10)]
+)
+def test_rounded_shares_do_not_change_what_binds(kind, county, block):
+    """A small share is rounded coarsely, and its target is then met by more than the others."""
+    here = scene(kind)
+    targets = asked_of(here, ("county", county), ("block", block))
+    exact = met_targets(here, targets, least_budgets(here.forecast(()), targets))
+    choice = choose(here, Wish(None, targets=targets, keep=SLOTS[-1:]))
+    for rounded, line in zip(met_targets(here, targets, budgets_of(choice)), exact, strict=True):
+        assert rounded.budget_per_unit == pytest.approx(line.budget_per_unit, rel=0.02)
+        assert line.binds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_least_budget_that_there_is_meets_targets_that_do_not_bind(kind):
+    here = scene(kind)
+    targets = asked_of(here, ("county", 10**8))
+    choice = choose(here, Wish(None, targets=targets, keep=SLOTS[-1:]))
+    assert (choice.budget.rho or choice.budget.epsilon) == LEAST
+    (line,) = met_targets(here, targets, budgets_of(choice))
+    assert line.is_met
+    assert (line.binds, line.budget_per_unit) == (False, 0)
+
+
+@pytest.mark.parametrize("part", [0.5, 2])
+def test_nothing_binds_where_the_budget_is_not_the_least(part):
+    here = scene()
+    targets = asked_of(here, ("county", 20), ("block", 10))
+    best = least_budgets(here.forecast(()), targets)
+    assert not any(line.binds for line in met_targets(here, targets, part * best))
+
+
+def test_a_share_that_a_target_needs_is_not_rounded_to_nothing():
+    paths = [("r", f"c{i // 20_000}", f"b{i}") for i in range(40_000)]
+    slots = (("county", "total"), ("block", "total"))
+    here = replace(
+        scene(), hierarchy=Hierarchy.from_paths(paths, ["state", "county", "block"]), slots=slots
+    )
+    targets = asked_of(here, ("county", 150), ("block", 2))
+    best = least_budgets(here.forecast(()), targets)
+    assert best[0] / best.sum() < Fraction(1, 2 * DENOMINATOR)
+    choice = choose(here, Wish(None, targets=targets, keep=slots[-1:]))
+    assert choice.shares[slots[0]] == Fraction(1, DENOMINATOR)
+    total = float(choice.budget.rho or 0)
+    assert total == pytest.approx(best.sum(), rel=2 / DENOMINATOR)
+    # With the least share that there is, the counties are met by more than was asked.
+    county, block = met_targets(
+        here, targets, [float(choice.shares[slot]) * total for slot in slots]
+    )
+    assert (county.is_met, county.binds) == (True, False)
+    assert block.binds
 
 
 def test_stated_shares_are_kept_and_only_the_budget_is_found():

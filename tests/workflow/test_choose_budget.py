@@ -230,6 +230,41 @@ def test_specs_that_cannot_be_planned_are_refused(changes, words):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"accuracy": TARGETS[0]}, "accuracy: a list is needed, each of its parts with the keys"),
+        ({"accuracy": ["town"]}, "accuracy.0: keys with values are needed: level, area, query, w"),
+        ({"accuracy": [{"level": 5, "within": 1}]}, "accuracy.0.level: text is needed, in quotes"),
+        ({"privacy__shares": {"town": "half"}}, "privacy.shares: town: 'half' is not a number"),
+        ({"privacy__shares": {"optimal": 5}}, "optimal: keys with values are needed: prior, weig"),
+        ({"privacy__shares": {"optimal": {"weights": 5}}}, "weights: write {level: number, ..}"),
+        ({"privacy__shares": {"optimal": {"weights": [1, "x"]}}}, "weights.1: 'x' is not a number"),
+        ({"privacy__shares": {"optimal": {"weights": {"town": []}}}}, "weights.town: a number"),
+        ({"privacy__shares": {"optimal": {"weights": {"a/b": 1}}}}, "weights.a/b: use letters"),
+        ({"privacy__shares": {"optimal": {"prior": 5}}}, "prior: keys with values are needed: sou"),
+        (
+            {"privacy__shares": {"optimal": {"prior": {"source": "x", "missing": 0}}}},
+            "missing: use 'refuse' or 'zero'.",
+        ),
+        ({"privacy__budget": 1}, "privacy.budget: keys with values are needed: rho, epsilon, del"),
+        ({"privacy__max_contribution": "x"}, "max_contribution: a whole number is needed."),
+        ({"output__csv": "maybe"}, "output.csv: write true or false."),
+        ({"unprotected__totals": "state"}, "unprotected.totals: a list is needed, such as [a, b]."),
+        ({"strategy": 5}, "strategy: names with values are needed, such as {name: value}."),
+        (
+            {"strategy": {"optimal": {"weights": {"town": {"total": "x"}}}}},
+            "strategy.optimal.weights.town.total: 'x' is not a number",
+        ),
+    ],
+)  # fmt: skip
+def test_malformed_values_are_told_in_words_of_the_spec(changes, words):
+    with pytest.raises(SpecError) as refused:
+        Spec.parse(changed(SPEC, **changes))
+    assert words in str(refused.value)
+    assert "more to put right" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
         ({"accuracy": [{"level": "county", "within": 1}]}, "accuracy names level 'county'"),
         ({"accuracy": [{"level": "nation", "within": 1}]}, "published exactly"),
         ({"accuracy": [{"area": "place", "within": 1}]}, "names areas 'place'; none is declared"),

@@ -131,6 +131,16 @@ def test_targets_keep_what_is_stated(world):
     assert both_open.plan.budget.rho <= levels_open.plan.budget.rho
 
 
+def test_targets_may_ask_for_sums_of_what_is_published(world):
+    below = {"default": ["total"], "town": ["adult * sex"]}
+    asked = [{"level": "state", "query": "sex", "within": 20}]
+    spec = world(output__tables=below, output__microdata=False, accuracy=asked)
+    assert len(plan_report(spec).targets) == 1
+    above = {"default": ["total"], "nation": ["adult * sex"]}
+    with pytest.raises(SpecError, match="'sex' is not published on level 'state'"):
+        plan(world(output__tables=above, output__microdata=False, accuracy=asked))
+
+
 def test_with_a_budget_targets_are_told_how_far_they_are_met(world):
     report = plan_report(world(privacy__budget={"rho": "1/1000"}, accuracy=ACCURACY))
     assert not all(line.is_met for line in report.targets)
@@ -200,7 +210,7 @@ def test_releases_without_whole_counts_are_simulated_too(world):
     for line in report.simulation.levels:
         assert line.root_mean_square == pytest.approx(line.linear_root_mean_square)
     assert len(report.simulation.within) == len(ACCURACY)
-    other = {**changes, "accuracy": [{"level": "town", "query": "age", "within": 9}]}
+    other = {**changes, "accuracy": [{"level": "town", "query": "sex", "within": 9}]}
     with pytest.raises(SpecError, match="no published table"):
         plan_report(world(**other), releases=1, prior=prior)
 
@@ -224,6 +234,21 @@ def test_a_computed_strategy_is_released_and_verified(world, tmp_path):
         ({"strategy": {"optimal": {"wieghts": {}}}}, "Unknown key 'strategy.optimal.wieghts'"),
         ({"strategy": {"optimal": {"weights": {"town": "much"}}}}, "strategy.optimal.weights"),
         ({"accuracy": [{"level": "town", "query": "height", "within": 1}]}, "'height'"),
+        (
+            {"accuracy": [{"level": "state", "query": "age", "within": 9}],
+             "output__microdata": False},
+            "'age' is not published on level 'state', and nothing",
+        ),
+        (
+            {"strategy": "optimal", "privacy__mechanism": "discrete_laplace",
+             "privacy__budget": {"epsilon": 1}, "estimate__method": "topdown"},
+            "strategy.optimal foresees the errors of gls_topdown",
+        ),
+        (
+            {"privacy__shares": "optimal", "privacy__mechanism": "discrete_laplace",
+             "privacy__budget": {"epsilon": 1}, "estimate__method": "topdown"},
+            "privacy.shares.optimal foresees the errors of gls_topdown",
+        ),
         ({"accuracy": [{"area": "place", "within": 1}]}, "declared under areas"),
         ({"accuracy": [{"level": "nation", "within": 1}]}, "published exactly"),
         (
@@ -231,10 +256,15 @@ def test_a_computed_strategy_is_released_and_verified(world, tmp_path):
             "2 weights for 3 measured levels",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_planned_is_refused(world, changes, words):
     with pytest.raises(SpecError, match=words):
         plan(world(**changes))
+
+
+def test_a_strategy_that_foresees_another_method_says_so(world):
+    (note,) = plan_report(world(strategy="optimal", estimate__method="topdown")).notes
+    assert note.startswith("strategy.optimal foresees the errors of gls_topdown, not those of top")
 
 
 def test_a_crosswalk_is_for_tables_of_cells(world):

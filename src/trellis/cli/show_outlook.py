@@ -23,12 +23,14 @@ _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
     """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
+    for note in report.notes:
+        terminal.result(note)
     if report.errors:
         _show_errors(terminal, report.errors)
     if report.epsilon is not None:
         terminal.result(f"At delta = {report.delta}: epsilon <= {round_up(report.epsilon)}.")
     if report.targets:
-        _show_targets(terminal, report.targets, _unit(report))
+        _show_targets(terminal, report)
     if report.comparison:
         _show_comparison(terminal, report.comparison)
     if report.simulation is not None:
@@ -48,21 +50,29 @@ def _show_errors(terminal: Terminal, lines: Sequence[ErrorLine]) -> None:
     terminal.table("Bias of clipping by true count", columns, bias)
 
 
-def _show_targets(terminal: Terminal, targets: Sequence[Met], unit: str) -> None:
-    columns = ["target", "every area", "half of them", "met", f"{unit} per unit of within"]
+def _show_targets(terminal: Terminal, report: PlanReport) -> None:
+    columns = ["target", "every area", "half of them", "met"]
+    columns.append(f"{_unit(report)} per unit of within")
     rows = [
         [
             line.target.label,
             f"within {line.reached:.3g}",
             f"within {line.median:.3g}",
             "yes" if line.is_met else "no",
-            f"{line.budget_per_unit:.3g}" if line.binds else "0, does not bind",
+            _saving(line),
         ]
-        for line in targets
+        for line in report.targets
     ]
     terminal.table("Accuracy", columns, rows)
-    if binding := [line.target.label for line in targets if line.binds]:
-        terminal.result(f"What decides: {'; '.join(binding)}.")
+    terminal.result(f"What decides: {'; '.join(report.decided_by)}.")
+    if tied := [line.target.label for line in report.targets if line.is_tied]:
+        terminal.result(f"These bind together, to relax one saves nothing: {'; '.join(tied)}.")
+
+
+def _saving(line: Met) -> str:
+    if line.is_tied:
+        return "0 alone"
+    return f"{line.budget_per_unit:.3g}" if line.binds else "0, does not bind"
 
 
 def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:

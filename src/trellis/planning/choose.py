@@ -26,7 +26,7 @@ from trellis.planning.budget.allocation import split_budget
 from trellis.planning.components import components
 from trellis.planning.data_free import Aim, Split, least_error, optimal_budgets
 from trellis.planning.expected_variance import Slot, VarianceModel
-from trellis.planning.rational_shares import rational_shares
+from trellis.planning.rational_shares import rational_shares, shares_rounded_up
 from trellis.planning.spine.measured import SpineTrees
 from trellis.planning.spine_shape import SpineShape
 from trellis.planning.targets import (
@@ -266,13 +266,26 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
             )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.budget is None and wish.targets and wish.weights is None and wish.aims is None:
-        budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
+        return _for_targets(scene, wish)
     elif scene.spine is not None or wish.area_weights:
         budgets = _optimal_for_areas(scene, wish, total)
     else:
         aims = wish.aims if wish.aims is not None else level_aims(scene, wish.weights)
         budgets = optimal_budgets(scene.model(), aims, total, _split(scene, wish))
     return _rational(wish, dict(zip(scene.slots, budgets.tolist(), strict=True)))
+
+
+def _for_targets(scene: Scene, wish: Wish) -> Mapping[SlotKey, Fraction]:
+    """The shares of the least budget, in the rounding that costs less."""
+    budgets = least_budgets(scene.forecast(wish.targets), wish.targets)
+    by_slot = dict(zip(scene.slots, budgets.tolist(), strict=True))
+
+    def cost(shares: Mapping[SlotKey, Fraction]) -> float:
+        forecast, parts = _in_shares(scene, wish.targets, shares)
+        return least_total(forecast, wish.targets, parts)
+
+    nearest, raised = (to(by_slot, wish.keep) for to in (rational_shares, shares_rounded_up))
+    return min(nearest, raised, key=cost)
 
 
 def _rational(wish: Wish, budgets: Mapping[SlotKey, float]) -> Mapping[SlotKey, Fraction]:
@@ -351,15 +364,20 @@ def _from_prior(
     return split_budget(scene.mechanism, scene.unit, level_counts, total, weights)
 
 
+def _in_shares(
+    scene: Scene, targets: Sequence[Target], shares: Mapping[SlotKey, Fraction]
+) -> tuple[Forecast, NDArray[np.float64]]:
+    """What a budget in these shares brings, and the part of it that each of its slots has."""
+    if scene.spine is None:
+        parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
+        return scene.forecast(targets), parts
+    measured = scene.spine.in_shares({level: share for (level, _), share in shares.items()})
+    return scene.area_model([target.name for target in targets], measured), np.ones(1)
+
+
 def _least_for(scene: Scene, wish: Wish, shares: Mapping[SlotKey, Fraction]) -> float:
     """The least budget in these shares; beyond the most that there may be, an error."""
-    if scene.spine is None:
-        forecast = scene.forecast(wish.targets)
-        parts = np.array([max(float(shares.get(key, 0)), 1e-12) for key in scene.slots])
-    else:
-        measured = scene.spine.in_shares({level: share for (level, _), share in shares.items()})
-        forecast = scene.area_model([target.name for target in wish.targets], measured)
-        parts = np.ones(1)
+    forecast, parts = _in_shares(scene, wish.targets, shares)
     total = least_total(forecast, wish.targets, parts)
     if total <= float(wish.most):
         return max(total, float(LEAST))

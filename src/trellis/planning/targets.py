@@ -8,7 +8,7 @@ f * std_error <= within, with f standard errors for the confidence asked
 
 For Gaussian noise this is convex. It is solved over log x, with the cells that are worst so far as
 constraints; cells that turn out worse are added until none is left. The multipliers of the
-constraints tell what a target costs at the margin.
+constraints tell what a target costs at the margin (`margins`).
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 
 from trellis.model.confidence import standard_errors_within
 from trellis.model.queries import Query
 from trellis.planning.budget.roots import falling_root
 from trellis.planning.data_free import promising, starts
 from trellis.planning.expected_variance import Load, VarianceModel, median
+from trellis.planning.margins import Margins, margins
+from trellis.planning.rational_shares import DENOMINATOR
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,10 +38,8 @@ Ints = NDArray[np.int64]
 _MET = 1e-9
 """Logarithms of variances above their limit that count as rounding."""
 _ROUNDS = 40
-_OPTIMAL = 0.01
-"""Budgets this close to the conditions of an optimum count as one: shares were rounded."""
 _NEAR = 1e-3
-"""Logarithms of variances this close to the worst bind as it does: shares were rounded."""
+"""Logarithms of variances this close bind together: budgets were rounded."""
 _MOST_BINDING = 50
 """So many entries of a target, the worst, are looked at."""
 _LEAST_RATIO = 1e-300
@@ -76,13 +76,15 @@ class Target:
 class Met:
     """How far a target is met.
 
-    `reached` is the half-width that holds for every area and `median` for half of them;
-    `budget_per_unit` is what one unit more in `within` would save, 0 for targets that do not bind.
+    `reached` is the half-width that holds for every area and `median` for half of them. A target
+    `binds` if less of the budget would miss it. `budget_per_unit` is what one unit more in its
+    `within` alone would save: 0 where others bind at the same place.
     """
 
     target: Target
     reached: float
     median: float
+    binds: bool
     budget_per_unit: float
 
     @property
@@ -90,8 +92,9 @@ class Met:
         return self.reached <= float(self.target.within) * (1 + _MET)
 
     @property
-    def binds(self) -> bool:
-        return self.budget_per_unit > 0
+    def is_tied(self) -> bool:
+        """Whether it can be relaxed only together with others."""
+        return self.binds and self.budget_per_unit == 0
 
 
 class Forecast(Protocol):
@@ -183,15 +186,14 @@ def least_total(forecast: Forecast, targets: Sequence[Target], shares: Floats) -
 
 def how_far_met(forecast: Forecast, targets: Sequence[Target], budgets: Floats) -> list[Met]:
     """What every target reaches with these budgets, and what it costs at the margin."""
-    costs = _Problem(forecast, targets).marginal_costs(np.log(budgets))
-    lines = []
     found = forecast.variances(targets, budgets)
-    for target, variances, cost in zip(targets, found, costs, strict=True):
+    cost = _Problem(forecast, targets).margins(np.log(budgets))
+    lines = []
+    for k, (target, variances) in enumerate(zip(targets, found, strict=True)):
         widths = np.sqrt(variances) * target.factor(forecast.kind)
-        # cost is the derivative by log variance, and the variance goes with the square of within
-        per_unit = 2 * float(cost) / float(target.within)
         half = median(widths, forecast.areas_of(target))
-        lines.append(Met(target, float(widths.max()), half, per_unit))
+        binds, saved = bool(cost.binds[k]), float(cost.alone[k])
+        lines.append(Met(target, float(widths.max()), half, binds, saved))
     return lines
 
 
@@ -275,33 +277,39 @@ class _Problem:
             ).x
         )
 
-    def marginal_costs(self, log_budgets: Floats) -> Floats:
-        """By target, what the least budget loses when the log of its limit grows.
+    def margins(self, log_budgets: Floats) -> Margins:
+        """What every target costs; nothing where the budget is not the least that meets them."""
+        n_targets, worst = len(self.targets), self.worst(log_budgets)
+        highest = max(ratio for ratio, _ in worst)
+        if abs(highest) > _NEAR:
+            return Margins.none(n_targets)
+        picked = [(k, entry) for k, (_, entry) in enumerate(worst)]
+        room = self._rounding(log_budgets, picked)
+        first = max(range(n_targets), key=lambda k: worst[k][0])
+        near = [k for k in range(n_targets) if worst[k][0] + room[k] + room[first] >= highest]
+        binding = [(k, entry) for k in near for entry in self._worst_entries(log_budgets, k)]
+        return margins(
+            np.exp(log_budgets),
+            -self.log_slopes(log_budgets, binding),
+            np.array([k for k, _ in binding]),
+            np.array([ratio > highest - _NEAR for ratio, _ in worst]),
+            # the variance that is allowed goes with the square of within
+            np.array([2 / float(target.within) for target in self.targets]),
+        )
 
-        Where the budgets are optimal, the conditions of Karush, Kuhn and Tucker hold: the gradient
-        of the sum is a non-negative combination of the gradients of the targets that bind.
-        Elsewhere all budgets are scaled together, and the worst target alone decides.
+    def _rounding(self, log_budgets: Floats, picked: Sequence[tuple[int, int]]) -> Floats:
+        """How far log ratios can have moved because shares were rounded.
+
+        What is met with the least share that there is does not bind: it cannot have less.
         """
-        binding = self.binding(log_budgets)
-        falls = -self.log_slopes(log_budgets, binding)
         budgets = np.exp(log_budgets)
-        weights, gap = nnls(falls.T, budgets)
-        costs = np.zeros(len(self.targets))
-        if budgets.size == 1 or gap > _OPTIMAL * np.linalg.norm(budgets):
-            first = int(np.argmax(self.log_ratios(log_budgets, binding)))
-            costs[binding[first][0]] = budgets.sum() / falls[first].sum()
-            return costs
-        np.add.at(costs, [k for k, _ in binding], weights)
-        return np.where(costs > 1e-6 * budgets.sum(), costs, 0.0)
+        units = DENOMINATOR * budgets / budgets.sum()
+        moved = np.where(units > 1.5, 1 / units, 0.0)
+        return _NEAR - self.log_slopes(log_budgets, picked) @ moved
 
-    def binding(self, log_budgets: Floats) -> list[tuple[int, int]]:
-        """Targets and entries as far from their limits as the worst; of alike entries, one."""
-        ratios = [np.log(np.maximum(r, _LEAST_RATIO)) for r in self.ratios(log_budgets)]
-        highest = max(r.max() for r in ratios)
-        found = []
-        for k, of_target in enumerate(ratios):
-            near = np.flatnonzero(of_target > highest - _NEAR)
-            different, first = np.unique(of_target[near], return_index=True)
-            worst = first[np.argsort(-different)][:_MOST_BINDING]
-            found += [(k, int(entry)) for entry in near[worst]]
-        return found
+    def _worst_entries(self, log_budgets: Floats, k: int) -> list[int]:
+        """The worst entries of a target; of alike ones, one."""
+        ratios = np.log(np.maximum(self.ratios(log_budgets)[k], _LEAST_RATIO))
+        near = np.flatnonzero(ratios > ratios.max() - _NEAR)
+        different, first = np.unique(ratios[near], return_index=True)
+        return near[first[np.argsort(-different)][:_MOST_BINDING]].tolist()

@@ -27,6 +27,7 @@ from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.protection import Protection
 from trellis.workflow.config import Spec
 from trellis.workflow.config.cells import CellForm
+from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
 from trellis.workflow.config.spines import steps_of
 
@@ -134,16 +135,33 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
         return Wish(budget, targets=targets, keep=needed, most=most)
     optimal = shares.optimal
     prior = None
-    if optimal.prior is None and is_topdown and scene.mechanism == DiscreteLaplace.name:
-        raise SpecError(
-            "privacy.shares.optimal foresees the errors of gls_topdown. With Laplace noise these "
-            "need few levels, and topdown needs all: name a prior, or state the shares."
-        )
+    refuse_few_levels(spec)
     if optimal.prior is not None:
         prior = prior_counts(spec, optimal.prior, scene.hierarchy, scene.schema)
     weights = level_weights(optimal.weights, scene.weighted_levels, scene.categories)
     of_areas = area_weights(optimal.weights, scene.categories)
     return Wish(budget, None, weights, of_areas, prior, targets, needed, most)
+
+
+def rests_on_gls(spec: Spec) -> str | None:
+    """The key whose shares foresee errors of gls_topdown, where the method is another."""
+    shares, strategy = spec.privacy.shares, spec.strategy
+    of_levels = isinstance(shares, OptimalSharesSpec)
+    if spec.estimate.method != "topdown" or (of_levels and shares.optimal.prior is not None):
+        return None
+    if of_levels:
+        return "privacy.shares.optimal"
+    return "strategy.optimal" if isinstance(strategy, OptimalStrategySpec) else None
+
+
+def refuse_few_levels(spec: Spec) -> None:
+    """Where the shares that are best for gls_topdown would starve levels that topdown needs."""
+    key = rests_on_gls(spec)
+    if key is not None and spec.privacy.mechanism == DiscreteLaplace.name:
+        raise SpecError(
+            f"{key} foresees the errors of gls_topdown. With Laplace noise these need few levels, "
+            "and topdown needs all: name a prior, or state the shares."
+        )
 
 
 def most_that_may_be_spent(spec: Spec) -> Fraction:

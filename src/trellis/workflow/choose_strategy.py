@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from trellis.errors import SpecError, StructureError
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import DETAILED, parse_query
+from trellis.model.queries import DETAILED, is_finer, parse_query
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
 from trellis.planning.choose import Scene, SlotKey, Wish, choose, level_weights
@@ -16,10 +16,12 @@ from trellis.planning.data_free import Aim
 from trellis.planning.histograms import DEFAULT, check_identifiable, published_tables, query_shares
 from trellis.planning.invariants import exact_levels
 from trellis.planning.query_choice import candidates, needed, table_aims
+from trellis.planning.targets import Target
 from trellis.privacy.budget import Budget
 from trellis.privacy.protection import Protection
 from trellis.workflow.choose_budget import (
     most_that_may_be_spent,
+    refuse_few_levels,
     shares_are_open,
     targets_decide,
     targets_of,
@@ -45,6 +47,7 @@ class ChosenSplit:
 def chosen_strategy(spec: Spec, hierarchy: Hierarchy) -> ChosenSplit:
     """What a spec with targets or a wish amounts to."""
     question = _Question(spec, hierarchy, spec.cell_schema())
+    refuse_few_levels(spec)
     try:
         scene = question.scene()
         choice = choose(scene, question.wish(scene))
@@ -170,6 +173,8 @@ class _Question:
         if privacy.budget is not None and not privacy.budget.is_least:
             budget = privacy.budget.value()
         targets, most = targets_of(self.spec, scene), most_that_may_be_spent(self.spec)
+        for target in targets:
+            self._check_published(target)
         if not self.strategy_is_open and not self.levels_are_open:
             return Wish(budget, self._stated_shares(), targets=targets, most=most)
         keep = needed(self.schema, self.spec.estimate.method, self._slots_to_keep(scene))
@@ -187,6 +192,17 @@ class _Question:
             aims=self.aims(scene) if are_weighed and answers is None else None,
             level_shares=level_shares,
         )
+
+    def _check_published(self, target: Target) -> None:
+        """A target is for what readers see, or can add up: there, or on a level below."""
+        levels = self.hierarchy.level_names
+        shown = {q for at, q in self.tables() if levels.index(at) >= levels.index(target.name)}
+        if not any(is_finer(parse_query(self.schema, q), target.query) for q in shown):
+            raise SpecError(
+                f"accuracy: {target.query.name!r} is not published on level {target.name!r}, and "
+                "nothing that is published there or below adds up to it. List it under "
+                "output.tables, or take the target out."
+            )
 
     def _has_weights(self) -> bool:
         shares = self.spec.privacy.shares

@@ -14,7 +14,7 @@ from trellis.planning.choose import level_weights
 from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
-from trellis.workflow.choose_budget import prior_counts, scene_of
+from trellis.workflow.choose_budget import prior_counts, rests_on_gls, scene_of, targets_decide
 from trellis.workflow.choose_strategy import weighed_tables
 from trellis.workflow.config import Spec
 from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
@@ -57,6 +57,23 @@ class PlanReport:
     def epsilon(self) -> float | None:
         """The exact epsilon at the delta that the spec states."""
         return None if self.delta is None else self.plan.privacy.epsilon(self.delta)
+
+    @property
+    def notes(self) -> list[str]:
+        """What shares that were computed do not foresee."""
+        key, method = rests_on_gls(self.prepared.spec), self.plan.method
+        if key is None:
+            return []
+        note = f"{key} foresees the errors of gls_topdown, not those of {method}, which differ."
+        return [f"{note} Try it with --simulate, or name a prior."]
+
+    @property
+    def decided_by(self) -> list[str]:
+        """What the budget rests on, beside targets: these, unless it is stated or the least."""
+        if not targets_decide(self.prepared.spec):
+            return ["the stated budget"]
+        binding = [line.target.label for line in self.targets if line.binds]
+        return binding or [f"no target, {self.plan.budget.in_words()} is the least that there is"]
 
 
 def plan_report(
@@ -145,6 +162,8 @@ def _simulation(
 def report_to_json(report: PlanReport) -> dict[str, Any]:
     """The plan as in `plan.json`, and beside it what else is known."""
     content = plan_to_json(report.plan)
+    if report.notes:
+        content["notes"] = report.notes
     if report.errors:
         content["expected_errors"] = [
             {
@@ -178,6 +197,7 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
             }
             for line in report.targets
         ]
+        content["budget_decided_by"] = report.decided_by
     if report.comparison:
         content["comparison"] = [
             {

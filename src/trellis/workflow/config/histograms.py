@@ -22,7 +22,7 @@ from pydantic import (
 from trellis.errors import SpecError, StructureError
 from trellis.model.histograms import USED
 from trellis.model.schema import COLUMNS, Recode, Schema
-from trellis.workflow.config.planning import form_of_shares, optimal_word
+from trellis.workflow.config.planning import form_of_shares, form_of_weights, optimal_word
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
 MOST_CATEGORIES = 100_000
@@ -161,11 +161,18 @@ class ConstraintSpec(_Model):
         return self
 
 
+TableWeights = Annotated[
+    Annotated[dict[str, Exact], Tag("~named")] | Annotated[Exact, Tag("~")],
+    Discriminator(form_of_weights),
+]
+"""What the errors of a level count for: all alike, or by query."""
+
+
 class OptimalQueriesSpec(_Model):
     """Which queries may be measured, and what the errors of published tables count for."""
 
     queries: dict[Name, tuple[str, ...]] | None = None
-    weights: dict[Name, Exact | dict[str, Exact]] | None = None
+    weights: dict[Name, TableWeights] | None = None
 
 
 class OptimalStrategySpec(_Model):

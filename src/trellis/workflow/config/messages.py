@@ -16,6 +16,17 @@ _NO_DEFAULT = {
     "budget": "such as {rho: 1}, {epsilon: 2, delta: 1e-10} or {epsilon: 1}",
 }
 
+_NEEDED = {
+    "string_type": "text is needed, in quotes where it looks like a number",
+    "int_type": "a whole number is needed",
+    "int_parsing": "a whole number is needed",
+    "int_from_float": "a whole number is needed",
+    "bool_type": "write true or false",
+    "bool_parsing": "write true or false",
+    "dict_type": "names with values are needed, such as {name: value}",
+}
+"""In place of pydantic's words, which are for programmers."""
+
 
 def one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem in full, and how many more there are."""
@@ -28,8 +39,9 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _sentence(problem: Any, model: type[BaseModel]) -> str:
-    # A part that begins with ~ tells two forms of one key apart; people do not write it.
-    place = [part for part in map(str, problem["loc"]) if not part.startswith("~")]
+    # A part that begins with ~ tells two forms of one key apart; people do not write it, nor [key].
+    parts = [part for part in map(str, problem["loc"]) if part != "[key]"]
+    place = [part for part in parts if not part.startswith("~")]
     where = ".".join(place)
     if problem["type"] == "extra_forbidden":
         allowed = _keys_at(model, place[:-1])
@@ -41,8 +53,23 @@ def _sentence(problem: Any, model: type[BaseModel]) -> str:
         return f"Missing key {where!r}" + (f": {hint}; it has no default." if hint else ".")
     if problem["type"] == "string_pattern_mismatch":
         return f"{where}: use letters, digits, spaces, dots, hyphens and underscores (80 at most)."
-    message = problem["msg"].removeprefix("Value error, ").removesuffix(".")
+    message = _needed(problem, _keys_at(model, place))
     return f"{where}: {message}." if where else f"{message}."
+
+
+def _needed(problem: Any, keys: Sequence[str]) -> str:
+    """What should be there; `keys` are those of a section at this place."""
+    kind = problem["type"]
+    if kind == "model_type":
+        return f"keys with values are needed: {', '.join(keys)}"
+    if kind in ("tuple_type", "list_type"):
+        each = (
+            f", each of its parts with the keys {', '.join(keys)}" if keys else ", such as [a, b]"
+        )
+        return f"a list is needed{each}"
+    if kind in ("literal_error", "enum"):
+        return f"use {problem['ctx']['expected']}"
+    return _NEEDED.get(kind) or problem["msg"].removeprefix("Value error, ").removesuffix(".")
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:

@@ -55,18 +55,29 @@ class PriorSpec(_Model):
 
 
 def _weights(values: Any) -> Any:
-    if isinstance(values, list | tuple | Mapping) and not values:
+    if values is not None and not isinstance(values, list | tuple | Mapping):
+        raise ValueError("write {level: number, ..}, or a number for each measured level in a list")
+    if values is not None and not values:
         raise ValueError("give a weight to at least one level, or leave weights out")
     return values
+
+
+def form_of_weights(value: Any) -> str:
+    """Whether weights have names."""
+    return "~named" if isinstance(value, Mapping) else "~"
+
+
+LevelWeights = Annotated[
+    Annotated[dict[Name, Exact], Tag("~named")] | Annotated[tuple[Exact, ...], Tag("~")],
+    Discriminator(form_of_weights),
+]
 
 
 class OptimalSpec(_Model):
     """What optimal shares are optimal for."""
 
     prior: PriorSpec | None = None
-    weights: Annotated[dict[Name, Exact] | tuple[Exact, ...] | None, BeforeValidator(_weights)] = (
-        None
-    )
+    weights: Annotated[LevelWeights | None, BeforeValidator(_weights)] = None
 
 
 class OptimalSharesSpec(_Model):

@@ -78,7 +78,14 @@ def to_shares(value: Any) -> Shares:
     values = value["weights"] if are_weights else value
     if not isinstance(values, dict) or not values:
         raise ValueError("write uniform, {level: fraction, ..} or {weights: {level: number, ..}}")
-    return Shares({str(k): to_fraction(v) for k, v in values.items()}, are_weights)
+    return Shares({str(k): _share(k, v) for k, v in values.items()}, are_weights)
+
+
+def _share(name: Any, value: Any) -> Fraction:
+    try:
+        return to_fraction(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _write_shares(shares: Shares) -> Any:
