@@ -56,9 +56,10 @@ def round_family(
     """Whole children (children x cells) that add up to their parent in every cell.
 
     Largest remainders first, then swaps that bring the answers to `queries`, if there are any,
-    nearer to those of the real `children`. Children that do not add up, or are negative, are first moved to the nearest
-    ones that do. Bounds and impossible cells are kept; see `solve_family`. `edit_rules` have the
-    cells on both sides of `a requires b`; they are kept as far as all else allows.
+    nearer to those of the real `children`. Children that do not add up, or are negative, are first
+    moved to the nearest ones that do. Bounds and impossible cells are kept; see `solve_family`.
+    `edit_rules` have the cells on both sides of `a requires b`; they are kept as far as all else
+    allows.
     """
     whole = whole_parent(parent, schema.n_cells)
     real = numbers(children, "Children")
