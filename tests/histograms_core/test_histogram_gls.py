@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histogram_worlds as worlds
+from oracles.exact_gls import exact_histogram_gls, exact_marginal
 from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from strategies import hierarchies
 from trellis.errors import StructureError
@@ -13,6 +14,7 @@ from trellis.estimate.histograms.estimators import (
     estimate_gls_topdown,
     marginal_errors,
 )
+from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
@@ -82,6 +84,69 @@ def test_gls_gives_the_marginals_alone(data, tree, seed):
         np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-8)
         exact = marginal.errors.rows(0, tree.sizes[index]) == 0
         assert (marginal.centre[exact] == np.rint(marginal.centre[exact])).all()
+
+
+EXTREME = {
+    "a total next to exact": [
+        {"total": 1e-9, "detailed": 1e12},
+        {"total": 1e-9, "two * b": 1.0, "detailed": 1e9},
+    ],
+    "a recode next to exact": [
+        {"two": 1e-9, "detailed": 1.0},
+        {"two": 1e-9, "a": 1e9, "detailed": 1e3},
+    ],
+    "an attribute next to exact": [{"detailed": 1.0}, {"total": 1e9, "a": 1e-9, "detailed": 1e3}],
+}
+THREE = Hierarchy.from_paths([("r", name) for name in "abc"])
+TWO_BY_THREE = {"a": list("123"), "b": ["x", "y"]}
+RECODES = {
+    "two": Recode("a", {"l": ["1"], "m": ["2", "3"]}),
+    "odd": Recode("a", {"o": ["1", "3"], "e": ["2"]}),
+}
+
+
+def large_counts(schema, measured, rng):
+    """Counts of a hundred million with noise of any size."""
+    truth = THREE.sum_up(rng.integers(0, 10**8, (3, schema.n_cells)))
+    answers = []
+    for level, queries in enumerate(measured):
+        exact = {name: parse_query(schema, name).answer(truth[level]) for name in queries}
+        answers.append(
+            {
+                name: exact[name] + np.rint(rng.normal(0, v**0.5, exact[name].shape)).astype(int)
+                for name, v in queries.items()
+            }
+        )
+    return EvidenceInMemory(THREE, schema, measured, answers)
+
+
+def compare_exactly(schema, measured, names):
+    """By level and query: centres and standard errors, fast and in fractions."""
+    evidence = large_counts(schema, measured, np.random.default_rng(0))
+    found = estimate_gls(evidence, marginals=[(lv, q) for lv in THREE.level_names for q in names])
+    exact = exact_histogram_gls(THREE, schema, measured, evidence.answers)
+    for (level, name), marginal in found.items():
+        index = THREE.index(level)
+        centre, variance = exact_marginal(THREE, schema, exact, index, name)
+        apart = (marginal.centre.astype(object) - centre).astype(float)
+        fast = marginal.errors.rows(0, THREE.sizes[index])
+        yield apart, fast, np.sqrt(variance.astype(float))
+
+
+@pytest.mark.parametrize("measured", EXTREME.values(), ids=EXTREME)
+def test_variances_of_any_size_keep_all_digits(measured):
+    schema = Schema(TWO_BY_THREE, {"two": RECODES["two"]})
+    for apart, fast, slow in compare_exactly(schema, measured, ["total", "two", "a", "detailed"]):
+        assert np.abs(apart).max() < 1e-5
+        np.testing.assert_allclose(fast, slow, rtol=1e-12)
+
+
+@pytest.mark.parametrize("measured", EXTREME.values(), ids=EXTREME)
+def test_errors_are_not_understated_where_recodes_are_not_nested(measured):
+    schema = Schema(TWO_BY_THREE, RECODES)
+    for apart, fast, slow in compare_exactly(schema, measured, ["total", "two", "odd", "detailed"]):
+        assert (fast >= slow * (1 - 1e-9)).all()
+        assert (np.abs(apart) <= 5 * fast).all()
 
 
 def test_what_is_not_determined_has_infinite_error():

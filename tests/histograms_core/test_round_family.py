@@ -159,6 +159,20 @@ def test_bounds_are_kept(seed, n_children, grouped):
         np.testing.assert_array_equal(y.sum(axis=1), totals.ravel())
 
 
+def test_without_queries_remainders_alone_decide():
+    rng = np.random.default_rng(4)
+    parent = rng.integers(0, 30, 12)
+    x = rng.dirichlet(np.ones(5), 12).T * parent
+    y = round_family(SCHEMA, parent, x, [])
+    np.testing.assert_array_equal(y.sum(axis=0), parent)
+    for cell in range(12):
+        up = np.argsort(x[:, cell] % 1)[::-1][: parent[cell] - int(np.floor(x[:, cell]).sum())]
+        expected = np.floor(x[:, cell])
+        expected[up] += 1
+        np.testing.assert_array_equal(y[:, cell], expected)
+    assert not round_family(SCHEMA, np.zeros(12, int), x, []).any()
+
+
 def test_degenerate_families():
     assert not round_family(SCHEMA, np.zeros(12, int), np.ones((2, 12)), QUERIES).any()
     only = round_family(SCHEMA, np.arange(12), np.zeros((1, 12)), QUERIES)
@@ -166,7 +180,14 @@ def test_degenerate_families():
 
 
 @pytest.mark.parametrize(
-    ("children", "message"), [(np.zeros((2, 5)), "12 cells"), (np.full((2, 12), np.nan), "finite")]
+    ("children", "message"),
+    [
+        (np.zeros((2, 5)), "12 cells"),
+        (np.zeros((0, 12)), "12 cells"),
+        (np.full((2, 12), np.nan), "finite"),
+        (np.full((2, 12), 1e300), "at most 2.50"),
+        ([["some"] * 12], "numbers"),
+    ],
 )
 def test_bad_children_are_refused(children, message):
     with pytest.raises(StructureError, match=message):

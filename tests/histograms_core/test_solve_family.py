@@ -170,6 +170,18 @@ def test_a_cell_that_fits_nowhere_is_named():
         ({"variances": {"total": np.ones((3, 3))}}, "one number"),
         ({"queries": [], "values": []}, "at least one query"),
         ({"queries": ["nothing"]}, "nothing"),
+        ({"values": {"total": np.zeros((0, 1))}}, "at least one child"),
+        ({"values": {"total": [["many"]]}}, "Values of 'total' must be numbers"),
+        ({"values": {"total": [[1.0], [1.0, 2.0]]}}, "rows of one length"),
+        ({"values": {"total": [[1e300]]}}, "at most 2.50"),
+        ({"variances": {"total": "small"}}, "Variances of 'total' must be numbers"),
+        ({"variances": {"total": np.nan}}, "missing"),
+        ({"parent": [[1], [1, 2]]}, "numbers"),
+        ({"parent": [1e30] * 6}, "none above 2.50"),
+        ({"parent": np.full(6, 2**63, dtype=np.uint64)}, "none above 2.50"),
+        ({"impossible": np.zeros(5, dtype=bool)}, "marked for 6 cells, or 1 children x 6"),
+        ({"tolerance": 0.0}, "positive number"),
+        ({"tolerance": np.nan}, "positive number"),
     ],
 )
 def test_bad_arguments_are_refused(changes, message):

@@ -22,6 +22,9 @@ from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
 
+LEAST_VARIANCE = 1e-9
+"""What the variance of noise counts as at least where histograms are estimated."""
+
 WITHOUT_VARIANCES = ("topdown", "bottomup")
 """Methods whose standard errors are not known."""
 
@@ -54,6 +57,16 @@ class PlannedQuery:
     @property
     def variance(self) -> float:
         return 0.0 if self.noise is None else self.noise.variance
+
+    @property
+    def reckoned_variance(self) -> float:
+        """The variance that estimates of histograms reckon with: 0 for exact answers alone.
+
+        Next to no noise counts as `LEAST_VARIANCE`. Standard errors then are stated too large, by
+        less than anyone can see, and never too small; and a variance that is too small for a
+        floating-point number does not make an answer exact.
+        """
+        return 0.0 if self.noise is None else max(self.variance, LEAST_VARIANCE)
 
     @property
     def table(self) -> Table:

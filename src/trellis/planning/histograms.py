@@ -25,6 +25,9 @@ DEFAULT = "default"
 BYTES_PER_CELL = 100
 """Memory of one cell of one child while its family is solved."""
 
+MOST_CELLS = 2**31 - 1
+"""Positions of cells are kept in 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class HistogramRequest:
@@ -51,7 +54,7 @@ def plan_histograms(
     `memory` is what the machine has, in bytes; None if that is not known.
     """
     counts, schema, levels = request.counts, request.schema, hierarchy.level_names
-    _check_memory(schema, hierarchy, memory)
+    check_size(schema, hierarchy, memory)
     impossible = impossible_cells(schema, request.ordered, request.structural_zeros)
     if impossible.all():
         raise SpecError("structural_zeros rule out every cell. Take out a rule.")
@@ -260,8 +263,13 @@ def check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -
             raise SpecError(f"{key} names level {name!r}; the hierarchy has {', '.join(levels)}.")
 
 
-def _check_memory(schema: Schema, hierarchy: Hierarchy, memory: int | None) -> None:
-    """The largest family is held in memory, cell by cell."""
+def check_size(schema: Schema, hierarchy: Hierarchy, memory: int | None) -> None:
+    """The largest family is held in memory, cell by cell. Call it before cells are listed."""
+    if schema.n_cells > MOST_CELLS:
+        raise SpecError(
+            f"schema: {schema.n_cells:,} cells are more than the {MOST_CELLS:,} that an area may "
+            "have. Take out or coarsen an attribute."
+        )
     most = max((int(np.diff(start).max()) for start in hierarchy.child_start), default=1)
     needed = most * schema.n_cells * BYTES_PER_CELL
     if memory is not None and needed > memory:

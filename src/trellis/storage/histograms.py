@@ -243,7 +243,11 @@ class MeasuredHistograms:
     def measured(self) -> list[dict[str, float]]:
         """For each level, root first, the variance of each query; 0 where it is exact."""
         return [
-            {q.query: q.variance for (level, _), q in self._planned.items() if level == name}
+            {
+                q.query: q.reckoned_variance
+                for (level, _), q in self._planned.items()
+                if level == name
+            }
             for name in self.plan.levels
         ]
 

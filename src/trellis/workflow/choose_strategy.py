@@ -13,7 +13,13 @@ from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
 from trellis.planning.choose import Scene, SlotKey, Wish, choose, level_weights
 from trellis.planning.data_free import Aim
-from trellis.planning.histograms import DEFAULT, check_identifiable, published_tables, query_shares
+from trellis.planning.histograms import (
+    DEFAULT,
+    check_identifiable,
+    check_size,
+    published_tables,
+    query_shares,
+)
 from trellis.planning.invariants import exact_levels
 from trellis.planning.query_choice import candidates, needed, table_aims
 from trellis.planning.targets import Target
@@ -30,6 +36,7 @@ from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
 from trellis.workflow.histogram_priors import prior_histograms
+from trellis.workflow.histograms import machine_memory
 
 _STATED = "strategy"
 """Stands for all queries of a level, where these have stated shares."""
@@ -46,8 +53,10 @@ class ChosenSplit:
 
 def chosen_strategy(spec: Spec, hierarchy: Hierarchy) -> ChosenSplit:
     """What a spec with targets or a wish amounts to."""
-    question = _Question(spec, hierarchy, spec.cell_schema())
     refuse_few_levels(spec)
+    schema = spec.cell_schema()
+    check_size(schema, hierarchy, machine_memory())
+    question = _Question(spec, hierarchy, schema)
     try:
         scene = question.scene()
         choice = choose(scene, question.wish(scene))

@@ -86,7 +86,7 @@ def _release(
         if planned.noise is not None:
             answer = answer + planned.noise.sample(answer.size, bits).reshape(answer.shape)
         answers[level][planned.query] = answer
-        measured[level][planned.query] = planned.variance
+        measured[level][planned.query] = planned.reckoned_variance
     evidence = EvidenceInMemory(hierarchy, plan.schema, measured, answers)
     return estimate_histograms(plan, evidence, prepared.constraints, seed)
 

@@ -1,9 +1,13 @@
 r"""Best linear unbiased estimates of histograms on a tree, in two passes over the evidence.
 
-With the covariances of `spine_variances`, b = sum_q Q'z / variance and x_E what is known exactly,
+With the covariances of `spine_variances`, Q+ z the answers z spread evenly over their cells and x_E
+what is known exactly,
 
-    up:    u = x_E + P (b - Lambda x_E + J_S (S - x_E)),    S = sum_c u_c,
+    up:    u = x_E + sum_q P (Q'Q / variance) (Q+ z - x_E) + P J_S (S - x_E),    S = sum_c u_c,
     down:  n_c = u_c + P_c J_S (n_p - S)                    (root: n = u; an only child: n_p).
+
+All operators here are gains, with eigenvalues between 0 and 1. P times the sum of Q'z / variance
+would be the same, but where variances differ by many orders of magnitude, most digits would cancel.
 
 All leaves have the same P, so that S over leaves follows from the sums of their answers: the first
 pass adds up answers by family, and nothing of the size of leaves x cells is kept.
@@ -11,7 +15,7 @@ pass adds up answers by family, and nothing of the size of leaves x cells is kep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +25,7 @@ from trellis.estimate.histograms.objectives import OwnMeasurements
 from trellis.execution.threads import map_families
 from trellis.model.queries import Query
 from trellis.numerics.histograms.commuting import Algebra, Blocks
-from trellis.numerics.histograms.spine_variances import SpineVariances
+from trellis.numerics.histograms.spine_variances import SpineVariances, child_gains
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,12 +52,27 @@ class Level:
         self._algebra, self._evidence, self._level = algebra, evidence, level
         self.own = OwnMeasurements(evidence, level, spine.queries, ())
         self.class_of = up.class_of
-        self.covariance = algebra.written(up.covariance)
-        self.children_precision = (
-            None if up.children_precision is None else algebra.written(up.children_precision)
+        self._is_nested = spine.is_nested
+        self._noisy = [spine.queries[name] for name in self.own.noisy]
+        self._gains = []
+        for name, query in zip(self.own.noisy, self._noisy, strict=True):
+            variance = spine.measured[level][name]
+            spread = algebra.spread(query)
+            gram = algebra.gram(query)
+            gain = [p @ (q / variance) for p, q in zip(up.covariance, gram, strict=True)]
+            self._gains.append((spread, algebra.written(gain, spread.kept_sets)))
+        from_children = up.children_precision
+        self._children_gain = (
+            None
+            if from_children is None
+            else algebra.written([p @ j for p, j in zip(up.covariance, from_children, strict=True)])
         )
+        self._known_gain = None
+        if any(e.any() for e in here.exact):
+            below = from_children or [np.zeros_like(p) for p in up.covariance]
+            parts = zip(up.covariance, here.own, below, strict=True)
+            self._known_gain = algebra.written([p @ (own + j) for p, own, j in parts])
         exact = {n: spine.queries[n] for n, v in evidence.measured[level].items() if v == 0}
-        self.own_precision = algebra.written(here.own) if any(e.any() for e in here.exact) else None
         self._exact = _exact_readers(algebra, exact)
         inherited = [e.copy() for e in here.exact]
         for query in exact.values():
@@ -75,7 +94,7 @@ class Level:
         self, exact: Mapping[str, FloatArray], sums: FloatArray | None, n_nodes: int
     ) -> FloatArray | None:
         """x_E of some nodes: cells x nodes; None if nothing is exact."""
-        if self.own_precision is None:
+        if self._known_gain is None:
             return None
         out = np.zeros((self._evidence.schema.n_cells, n_nodes))
         zero = np.zeros(n_nodes, dtype=np.int64)
@@ -89,19 +108,30 @@ class Level:
     def estimate(
         self,
         classes: IntArray,
-        information: FloatArray,
+        answers: Sequence[FloatArray],
         known: FloatArray | None,
         sums: FloatArray | None,
     ) -> FloatArray:
-        """Subtree estimates u from b, x_E and S: cells x nodes. Overwrites `information`."""
-        apply, zero = self._algebra.apply, np.zeros(classes.size, dtype=np.int64)
-        if known is not None and self.own_precision is not None:
-            information -= apply(self.own_precision, zero, known)
-        if sums is not None and self.children_precision is not None:
-            apart = sums if known is None else sums - known
-            information += apply(self.children_precision, classes, apart)
-        u = apply(self.covariance, classes, information)
-        return u if known is None else u + known
+        """Subtree estimates u from noisy answers, x_E and S: cells x nodes."""
+        u = self._gained(classes, answers, sums)
+        if known is not None and self._known_gain is not None:
+            u += known - self._algebra.apply(self._known_gain, classes, known)
+        if not self._is_nested:
+            # Gains between coordinates are less exact. Applied to what u leaves unexplained, their
+            # errors are in proportion to the noise, not to the counts.
+            left = [
+                z - answer_columns(query, u) for z, query in zip(answers, self._noisy, strict=True)
+            ]
+            u += self._gained(classes, left, None if sums is None else sums - u)
+        return u
+
+    def _gained(
+        self, classes: IntArray, answers: Sequence[FloatArray], sums: FloatArray | None
+    ) -> FloatArray:
+        out = self._algebra.add_gains(self._gains, classes, answers)
+        if sums is not None and self._children_gain is not None:
+            out += self._algebra.apply(self._children_gain, classes, sums)
+        return out
 
 
 def _exact_readers(
@@ -150,6 +180,10 @@ class BestLinear:
             self.subtree[0] = self.leaves(0, 1)
         for level in reversed(range(n_levels - 1)):
             self._estimate_level(level)
+        self._child_gains = {}
+        for level in range(1, n_levels):
+            class_of, blocks = child_gains(evidence.hierarchy, spine.up, level)
+            self._child_gains[level] = class_of, spine.algebra.written(blocks)
 
     def _leaf_sums(self) -> FloatArray:
         """S of all parents of leaves: cells x parents."""
@@ -168,9 +202,8 @@ class BestLinear:
                     for name, z in leaf.exact_answers(*nodes).items()
                 }
                 classes = np.zeros(end - begin, dtype=np.int64)
-                information = leaf.own.information(answers, end - begin)
                 known = leaf.known(exact, None, end - begin)
-                out[:, begin:end] = leaf.estimate(classes, information, known, None)
+                out[:, begin:end] = leaf.estimate(classes, answers, known, None)
 
         map_families(work, start * n_cells, self._workers)
         return out
@@ -184,12 +217,10 @@ class BestLinear:
         for first in range(0, u.shape[1], step):
             last = min(first + step, u.shape[1])
             part = np.ascontiguousarray(sums[:, first:last])
-            information = operators.own.information(
-                operators.own.answers(first, last), last - first
-            )
+            answers = operators.own.answers(first, last)
             known = operators.known(operators.exact_answers(first, last), part, last - first)
             classes = operators.class_of[first:last]
-            u[:, first:last] = operators.estimate(classes, information, known, part)
+            u[:, first:last] = operators.estimate(classes, answers, known, part)
         if level:
             start = self._evidence.hierarchy.child_start[level - 1]
             self.sums[level - 1] = np.add.reduceat(u, start[:-1], axis=1)
@@ -197,9 +228,9 @@ class BestLinear:
     def leaves(self, first: int, last: int) -> FloatArray:
         """The estimates u of a run of leaves, read again: cells x leaves."""
         leaf = self.levels[-1]
-        information = leaf.own.information(leaf.own.answers(first, last), last - first)
+        answers = leaf.own.answers(first, last)
         known = leaf.known(leaf.exact_answers(first, last), None, last - first)
-        return leaf.estimate(leaf.class_of[first:last], information, known, None)
+        return leaf.estimate(leaf.class_of[first:last], answers, known, None)
 
     def subtree_of(self, level: int, first: int, last: int) -> FloatArray:
         stored = self.subtree[level]
@@ -207,20 +238,15 @@ class BestLinear:
 
     def final(self, level: int, above: FloatArray, first: int, last: int) -> FloatArray:
         """The final n of the children of parents first..last of level - 1, whose n are `above`."""
-        algebra = self.spine.algebra
         start = self._evidence.hierarchy.child_start[level - 1]
-        over, own = self.levels[level - 1], self.levels[level]
         sums = self.sums[level - 1]
         assert sums is not None
-        assert over.children_precision is not None
-        apart = np.ascontiguousarray(above - sums[:, first:last])
-        force = algebra.apply(over.children_precision, over.class_of[first:last], apart)
         begin, end = int(start[first]), int(start[last])
         counts = np.diff(start[first : last + 1])
-        spread = np.repeat(force, counts, axis=1)
-        n = self.subtree_of(level, begin, end) + algebra.apply(
-            own.covariance, own.class_of[begin:end], spread
-        )
+        apart = np.repeat(above - sums[:, first:last], counts, axis=1)
+        class_of, gain = self._child_gains[level]
+        n = self.subtree_of(level, begin, end)
+        n = n + self.spine.algebra.apply(gain, class_of[begin:end], apart)
         lone = counts == 1
         n[:, (start[first:last] - begin)[lone]] = above[:, lone]
         return n

@@ -40,6 +40,9 @@ FINE_SIZE = 2000
 
 MOST_ITERATIONS = 50_000
 
+LARGEST = 2**50
+"""Counts and answers up to which the distances between them are kept exactly enough."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FamilySolution:
@@ -78,6 +81,8 @@ def solve_family(
     each child; 0 makes an answer exact and infinity ignores it. `impossible` marks cells, or
     children x cells, that must be empty.
     """
+    if tolerance is not None and not 0 < tolerance < inf:
+        raise StructureError("The tolerance must be a positive number of counts.")
     parsed = [parse_query(schema, name) for name in queries]
     whole = whole_parent(parent, schema.n_cells)
     tables = _tables(queries, values)
@@ -92,8 +97,10 @@ def solve_family(
         with np.errstate(divide="ignore"):
             weight.append(np.where(variance > 0, 1 / variance, 0.0))
         z.append(np.where(variance < inf, value, 0.0))
-        if not np.isfinite(z[-1]).all():
-            raise StructureError(f"Values of {name!r} must be finite where they were measured.")
+        if not (np.abs(z[-1]) <= LARGEST).all():
+            raise StructureError(
+                f"Values of {name!r} must be finite where they were measured, and at most 2^50."
+            )
         if (variance == 0).any():
             low = np.where(variance == 0, value, -inf)
             exact.append(FamilyBound(query.name, low, np.where(variance == 0, value, inf)))
@@ -110,6 +117,7 @@ def solve_family(
     if tolerance is None:
         tolerance = FINE_TOLERANCE if size <= FINE_SIZE else TOLERANCE
     by_name = {query.name: query for query in prepared.queries}
+    check_marks(impossible, (n_children, schema.n_cells))
     blocked = blocked_cells(by_name, bounds, active, n_children, impossible)
     check_cells(blocked, active, schema)
     family = _Family(prepared, active, whole[active].astype(np.float64), n_children)
@@ -202,13 +210,31 @@ def weighted_queries(
 
 
 def whole_parent(parent: ArrayLike, n_cells: int) -> IntArray:
-    values = np.asarray(parent)
-    if values.shape != (n_cells,) or values.dtype.kind not in "iuf":
+    values = numbers(parent, "The parent's counts")
+    if values.shape != (n_cells,):
         raise StructureError(f"The parent needs one whole number for each of {n_cells} cells.")
-    whole = np.rint(values).astype(np.int64) if np.isfinite(values).all() else np.array([-1])
-    if whole.min() < 0 or not np.array_equal(whole, values):
-        raise StructureError("The parent's counts must be whole numbers, none below 0.")
-    return whole
+    if not ((values >= 0) & (values <= LARGEST) & (values == np.rint(values))).all():
+        raise StructureError(
+            "The parent's counts must be whole numbers, none below 0 and none above 2^50."
+        )
+    return values.astype(np.int64)
+
+
+def numbers(given: ArrayLike, what: str) -> FloatArray:
+    """An array of numbers, whatever their shape."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StructureError(f"{what} must be numbers, with rows of one length.") from None
+
+
+def check_marks(impossible: NDArray[np.bool_] | None, shape: tuple[int, int]) -> None:
+    """Marks of cells, or of children x cells."""
+    if impossible is not None and np.shape(impossible) not in (shape, (1, shape[1]), shape[1:]):
+        raise StructureError(
+            f"Impossible cells must be marked for {shape[1]} cells, or {shape[0]} children x "
+            f"{shape[1]} cells."
+        )
 
 
 def _tables(queries: Sequence[str], tables: Tables) -> list[ArrayLike]:
@@ -222,14 +248,19 @@ def _tables(queries: Sequence[str], tables: Tables) -> list[ArrayLike]:
 
 
 def _n_children(tables: Sequence[ArrayLike], queries: Sequence[str]) -> int:
-    sizes = {len(np.atleast_1d(np.asarray(table))) for table in tables}
-    if len(sizes) != 1 or not queries:
-        raise StructureError("Values need one row for each child, and at least one query.")
+    sizes = {
+        len(np.atleast_1d(numbers(table, f"Values of {name!r}")))
+        for name, table in zip(queries, tables, strict=True)
+    }
+    if len(sizes) != 1 or sizes == {0}:
+        raise StructureError(
+            "Values need one row for each child, at least one child and at least one query."
+        )
     return sizes.pop()
 
 
 def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> FloatArray:
-    values = np.asarray(table, dtype=np.float64)
+    values = numbers(table, what)
     if values.ndim == 1 and shape[1] == 1:
         values = values[:, np.newaxis]
     if values.shape != shape:
@@ -238,7 +269,7 @@ def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> FloatArray:
 
 
 def _variance(given: ArrayLike, shape: tuple[int, int], name: str) -> FloatArray:
-    variance = np.asarray(given, dtype=np.float64)
+    variance = numbers(given, f"Variances of {name!r}")
     if variance.ndim == 1 and variance.size == shape[0]:
         variance = variance[:, np.newaxis]
     if variance.ndim and variance.shape not in (shape, (shape[0], 1)):

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import weighted_queries
 from trellis.estimate.histograms.passes import coarse_information
-from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.queries import Query
 from trellis.numerics.histograms.commuting import Algebra
 from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic
-from trellis.numerics.histograms.marginals import MarginalTree, Stack, hand_down
+from trellis.numerics.histograms.marginals import MarginalTree, Stack
 from trellis.numerics.histograms.spine_variances import LevelPrecision, LevelSubtrees
 
 FloatArray = NDArray[np.float64]
@@ -58,26 +58,17 @@ class OwnMeasurements:
             [queries[name] for name in names], evidence.schema.n_cells, bounded
         )
 
+    @property
+    def noisy(self) -> tuple[str, ...]:
+        """The queries that `answers` has."""
+        return tuple(self._weights)
+
     def answers(self, first: int, last: int) -> list[FloatArray]:
         """The noisy answers of a run of nodes, query by query."""
         return [
             self._evidence.read(self._level, name, first, last).astype(np.float64)
             for name in self._weights
         ]
-
-    def information(self, answers: Sequence[NDArray], n_nodes: int) -> FloatArray:
-        """The sum of Q'z / variance: cells x nodes."""
-        stack = self.prepared.tree.stack
-        out = np.zeros((self._evidence.schema.n_cells, n_nodes))
-        rows = np.zeros((stack.n_rows, n_nodes))
-        for i, (z, weight) in enumerate(zip(answers, self._weights.values(), strict=True)):
-            query = self.prepared.queries[i]
-            if separates_cells(query):
-                out += weight * z[:, query.cell_of].T
-            else:
-                rows[stack.rows(self.prepared.marginal_of[i])] += weight * z.T
-        hand_down(stack, rows, out)
-        return out
 
     def quadratic(
         self, stack: Stack, active: IntArray, first: int, last: int

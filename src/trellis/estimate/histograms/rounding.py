@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells
 from trellis.estimate.histograms.edit_rules import RuleSides, keep_rules
-from trellis.estimate.histograms.family import canonical_bound, whole_parent
+from trellis.estimate.histograms.family import (
+    LARGEST,
+    canonical_bound,
+    check_marks,
+    numbers,
+    whole_parent,
+)
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import project_cells
@@ -49,20 +55,22 @@ def round_family(
 ) -> Whole:
     """Whole children (children x cells) that add up to their parent in every cell.
 
-    Largest remainders first, then swaps that bring the answers to `queries` nearer to those of the
-    real `children`. Children that do not add up, or are negative, are first moved to the nearest
-    ones that do. Bounds and impossible cells are kept; see `solve_family`. `edit_rules` have the
-    cells on both sides of `a requires b`; they are kept as far as all else allows.
+    Largest remainders first, then swaps that bring the answers to `queries`, if there are any,
+    nearer to those of the real `children`. Children that do not add up, or are negative, are first
+    moved to the nearest ones that do. Bounds and impossible cells are kept; see `solve_family`.
+    `edit_rules` have the cells on both sides of `a requires b`; they are kept as far as all else
+    allows.
     """
     whole = whole_parent(parent, schema.n_cells)
-    real = np.asarray(children, dtype=np.float64)
+    real = numbers(children, "Children")
     if real.ndim != 2 or real.shape[1] != schema.n_cells or not len(real):
         raise StructureError(f"Children must be an array of children x {schema.n_cells} cells.")
-    if not np.isfinite(real).all():
-        raise StructureError("Children must be finite numbers.")
+    if not (np.abs(real) <= LARGEST).all():
+        raise StructureError("Children must be finite numbers of at most 2^50.")
     bounds = [canonical_bound(schema, bound) for bound in bounds]
     bounded = {bound.query: parse_query(schema, bound.query) for bound in bounds}
     active = np.flatnonzero(whole)
+    check_marks(impossible, real.shape)
     blocked = blocked_cells(bounded, bounds, active, len(real), impossible)
     check_cells(blocked, active, schema)
     x = np.ascontiguousarray(real[:, active].T)
@@ -107,7 +115,8 @@ class Rounder:
         bounded = [self._bounded[bound.query] for bound in bounds]
         weights = [*self._weights, *(2.0 for _ in bounded)]
         queries = stacked_queries([*self._queries, *bounded], weights, active)
-        swap_units(queries, x, floors, blocked, y)
+        if queries.weight.size:
+            swap_units(queries, x, floors, blocked, y)
         if bounds:
             y = self._keep(bounds, queries, x, active, parent, blocked, y)
         if self.edit_rules:

@@ -23,7 +23,7 @@ attribute are nested. Then "exactly known" and "not measured" are sets of coordi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
 from math import prod
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from trellis.errors import StructureError
 from trellis.model.queries import Query
 from trellis.numerics.histograms.fastmath import REORDER
-from trellis.numerics.histograms.marginals import MarginalTree, add_up, hand_down
+from trellis.numerics.histograms.marginals import MarginalTree, Stack, add_up, hand_down
 
 FloatArray = NDArray[np.float64]
 Blocks = list[FloatArray]
@@ -118,6 +118,8 @@ class Algebra:
     """The marginals of all kept sets but the one of all attributes, cells before atoms."""
     n_entries: int
     """Numbers that an operator written on marginals takes."""
+    _grams: dict[Query, Blocks] = field(default_factory=dict)
+    _spreads: dict[Query, Spread] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shape: Sequence[int], queries: Sequence[Query]) -> Algebra:
@@ -148,6 +150,11 @@ class Algebra:
 
     def gram(self, query: Query) -> Blocks:
         """Q'Q as one operator."""
+        if query not in self._grams:
+            self._grams[query] = self._gram(query)
+        return self._grams[query]
+
+    def _gram(self, query: Query) -> Blocks:
         kept = set(_kept(query))
         group_of = {factor.attribute: factor.group_of for factor in query.factors}
         blocks = []
@@ -167,10 +174,26 @@ class Algebra:
         """For each subspace, the coordinates that the query's answers determine."""
         return [np.diagonal(block[0]) > ROUNDING for block in self.gram(query)]
 
-    def written(self, blocks: Blocks) -> FloatArray:
-        """Operators on marginals: entries x operators, T after T, each (atoms, atoms)."""
+    def is_nested(self, queries: Iterable[Query]) -> bool:
+        """Whether all recodes of an attribute are, so that answers span sets of coordinates."""
+        for query in queries:
+            for factor in query.factors:
+                if factor.is_recoded:
+                    axis = self.axes[factor.attribute]
+                    spanned = np.diagonal(axis.factor(factor.group_of)) > ROUNDING
+                    if spanned.sum() > len(factor.labels):
+                        return False
+        return True
+
+    def written(
+        self, blocks: Blocks, kept_sets: Sequence[tuple[int, ...]] | None = None
+    ) -> FloatArray:
+        """Operators on marginals: entries x operators, T after T, each (atoms, atoms).
+
+        On `kept_sets` alone if the others vanish.
+        """
         parts = []
-        for t in self.kept_sets:
+        for t in self.kept_sets if kept_sets is None else kept_sets:
             n = len(blocks[0])
             outside = [i for i in range(len(self.axes)) if i not in t]
             sizes = [self.axes[i].n_atoms for i in outside]
@@ -197,6 +220,70 @@ class Algebra:
         rows = np.empty((self.tree.stack.n_rows, x.shape[1]))
         atoms, starts, whole = self.layout()
         _apply(self.tree.stack, atoms, starts, whole, written, which, x, rows, out)
+        return out
+
+    def spread(self, query: Query) -> Spread:
+        """Where the query's answers go when a gain is applied to them."""
+        if query not in self._spreads:
+            self._spreads[query] = self._spread(query)
+        return self._spreads[query]
+
+    def _spread(self, query: Query) -> Spread:
+        able = [i for i in _kept(query) if self.axes[i].has_contrasts]
+        own = tuple(sorted(able))
+        row_of = _cell_of(self.axes, own)
+        n_rows = int(row_of.max()) + 1
+        cell_of_row = np.zeros(n_rows, dtype=np.int64)
+        cell_of_row[row_of] = query.cell_of
+        part = np.bincount(row_of) / np.bincount(query.cell_of)[cell_of_row]
+        counts = [_n_atoms(self.axes, t) for t in self.kept_sets]
+        inside = [i for i, t in enumerate(self.kept_sets) if set(t) <= set(own)]
+        start = dict(zip(inside, np.cumsum([0, *(counts[i] ** 2 for i in inside)]), strict=False))
+        place = {position: g for g, position in enumerate(self.tree.order)}
+        in_tree = [i for i, t in enumerate(self.kept_sets) if len(t) < len(self.axes)]
+        listed = [i for i in inside if i in in_tree]
+        maps = []
+        for i in listed:
+            coarser = np.zeros(n_rows, dtype=np.int64)
+            coarser[row_of] = _cell_of(self.axes, self.kept_sets[i])
+            maps.append(coarser)
+        tree = MarginalTree.of(maps, n_rows)
+        chosen = [listed[position] for position in tree.order]
+        targets = [self.tree.stack.row_start[place[in_tree.index(i)]] for i in chosen]
+        whole = [int(start[i]) for i in inside if i not in in_tree]
+        return Spread(
+            cell_of_row,
+            part,
+            [self.kept_sets[i] for i in inside],
+            tree.stack,
+            np.array([counts[i] for i in chosen], dtype=np.int64),
+            np.array([start[i] for i in chosen], dtype=np.int64),
+            np.array(targets, dtype=np.int64),
+            whole[0] if whole else -1,
+        )
+
+    def add_gains(
+        self,
+        gains: Sequence[tuple[Spread, FloatArray]],
+        which: NDArray[np.int64],
+        answers: Sequence[FloatArray],
+    ) -> FloatArray:
+        """The sum over queries of a gain times Q+ z, z the answers (nodes x query cells).
+
+        Gains are P Q'Q / variance, with eigenvalues between 0 and 1: whatever the variances are,
+        nothing large is added up only to cancel. They are written on `spread.kept_sets`; `which` is
+        the operator of each node. Returns cells x nodes.
+        """
+        out = np.zeros((self.tree.n_cells, which.size))
+        rows = np.zeros((self.tree.stack.n_rows, which.size))
+        for (spread, written), z in zip(gains, answers, strict=True):
+            values = np.ascontiguousarray(z.T[spread.cell_of_row] * spread.part[:, np.newaxis])
+            own = np.empty((spread.stack.n_rows, which.size))
+            _add_gain(
+                spread.stack, spread.atoms, spread.starts, spread.targets, spread.whole, written,
+                which, values, own, rows, out,
+            )  # fmt: skip
+        hand_down(self.tree.stack, rows, out)
         return out
 
     def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -257,6 +344,25 @@ class Algebra:
             vectors.append(vector)
             lengths.append(length)
         return CellKinds(kind_of_cell, vectors, lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """Answers of a query, handed out evenly to its cells and added up on the sets inside its own.
+
+    Row r, a cell of what the query keeps with atoms of the rest, gets `part[r]` of the answer
+    `cell_of_row[r]`. Marginal g of the stack goes into the rows from `targets[g]` of the algebra's
+    tree, weighted by the entries from `starts[g]`; the cells themselves by entry `whole`, if any.
+    """
+
+    cell_of_row: NDArray[np.int64]
+    part: FloatArray
+    kept_sets: list[tuple[int, ...]]
+    stack: Stack
+    atoms: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    whole: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,3 +471,24 @@ def _apply(stack, atoms, starts, whole, written, which, x, rows, out):
                     for c in range(width):
                         rows[k + a, c] += written[entry, which[c]] * plain[b, c]
     hand_down(stack, rows, out)
+
+
+@njit(nogil=True, cache=True, fastmath=REORDER)
+def _add_gain(stack, atoms, starts, targets, whole, written, which, values, own, rows, out):
+    """Add the weighted marginals of one query's spread answers to `rows`, and cells to `out`."""
+    width = which.size
+    if whole >= 0:
+        for j in range(values.shape[0]):
+            for c in range(width):
+                out[j, c] += written[whole, which[c]] * values[j, c]
+    add_up(stack, values, own)
+    for g in range(atoms.size):
+        n_atoms = atoms[g]
+        for k in range(0, stack.row_start[g + 1] - stack.row_start[g], n_atoms):
+            for a in range(n_atoms):
+                for b in range(n_atoms):
+                    entry = starts[g] + a * n_atoms + b
+                    for c in range(width):
+                        rows[targets[g] + k + a, c] += (
+                            written[entry, which[c]] * own[stack.row_start[g] + k + b, c]
+                        )

@@ -8,7 +8,8 @@ covariance and J its inverse, on each subspace of the algebra,
 
 Lambda = sum_q Q'Q / variance over what is measured on the node, J_S = P_S^-1. Exact answers and
 coordinates that nothing determines are the same for all nodes of a level: the first have no
-variance, the second no precision, and inverses are taken on the coordinates in between.
+variance, the second no precision, and inverses are taken on the coordinates in between. Variances
+may differ by any factor, unless recodes are not nested: see `LEAST_RATIO`.
 
 Nodes whose subtrees have the same shape share their matrices: all leaves, all parents of n leaves.
 """
@@ -34,6 +35,14 @@ Coordinates = list[NDArray[np.bool_]]
 
 Measured = Sequence[Mapping[str, float]]
 """For each level, root first, the variance of each query that is measured there."""
+
+
+LEAST_RATIO = 1e-9
+"""Of a variance to the greatest one, where recodes of an attribute are not nested.
+
+Then matrices with greater differences cannot be inverted. More precise answers count as less
+precise than they are: estimates hardly change, and standard errors are stated too large.
+"""
 
 
 class LevelPrecision(NamedTuple):
@@ -142,6 +151,19 @@ def finals(
     return out
 
 
+def child_gains(
+    hierarchy: Hierarchy, up: Sequence[LevelSubtrees], level: int
+) -> tuple[IntArray, Blocks]:
+    """Classes of the nodes of a level, and P_c J_S: the part of their parent's gap they close."""
+    parents, own, over = hierarchy.parents(level), up[level], up[level - 1]
+    assert over.children_precision is not None
+    key = over.class_of[parents] * (own.class_of.max() + 1) + own.class_of
+    _, examples, class_of = np.unique(key, return_index=True, return_inverse=True)
+    own_class, parent_class = own.class_of[examples], over.class_of[parents[examples]]
+    blocks = zip(own.covariance, over.children_precision, strict=True)
+    return class_of, [p[own_class] @ j[parent_class] for p, j in blocks]
+
+
 def query_variances(algebra: Algebra, final: LevelFinal, query: Query) -> FloatArray:
     """Variances of the query's answers: classes x query cells, infinite where undetermined."""
     out = algebra.variances(query, final.covariance)
@@ -156,6 +178,8 @@ class SpineVariances:
 
     algebra: Algebra
     queries: dict[str, Query]
+    measured: Measured
+    is_nested: bool
     levels: list[LevelPrecision]
     up: list[LevelSubtrees]
 
@@ -169,8 +193,20 @@ class SpineVariances:
     ) -> SpineVariances:
         """`queries` holds all that are measured on some level, or asked for."""
         algebra = Algebra.of(shape, list(queries.values()))
+        is_nested = algebra.is_nested(queries.values())
+        if not is_nested:
+            measured = _less_apart(measured)
         levels = level_precisions(algebra, queries, measured)
-        return cls(algebra, dict(queries), levels, subtrees(hierarchy, levels))
+        up = subtrees(hierarchy, levels)
+        return cls(algebra, dict(queries), measured, is_nested, levels, up)
+
+
+def _less_apart(measured: Measured) -> Measured:
+    noisy = [v for level in measured for v in level.values() if 0 < v < inf]
+    least = LEAST_RATIO * max(noisy, default=0.0)
+    return [
+        {name: v if v == 0 else max(v, least) for name, v in level.items()} for level in measured
+    ]
 
 
 def _classes(start: IntArray, below: IntArray) -> tuple[IntArray, IntArray]:
@@ -192,14 +228,21 @@ def _within(blocks: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
 
 
 def inverse(blocks: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """The inverse on the free coordinates, 0 elsewhere."""
+    """The inverse on the free coordinates, 0 elsewhere.
+
+    Coordinates are first scaled to a diagonal of ones: precisions of queries may differ by many
+    orders of magnitude, and the scaled matrix is far better conditioned.
+    """
     if blocks.shape[-1] == 1:
         return 1 / blocks if free.all() else np.zeros_like(blocks)
     out = np.zeros_like(blocks)
     if free.any():
         at = np.flatnonzero(free)
+        inside = blocks[:, at[:, np.newaxis], at]
+        root = np.sqrt(np.diagonal(inside, axis1=1, axis2=2))
+        scale = root[:, :, np.newaxis] * root[:, np.newaxis]
         try:
-            out[:, at[:, np.newaxis], at] = np.linalg.inv(blocks[:, at[:, np.newaxis], at])
+            out[:, at[:, np.newaxis], at] = np.linalg.inv(inside / scale) / scale
         except np.linalg.LinAlgError:
             raise StructureError(
                 "Some recodes of an attribute are not nested, and what is measured does not tell "

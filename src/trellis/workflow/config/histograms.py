@@ -304,16 +304,21 @@ def _check_real(spec: Any) -> None:
 
 def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:
     """The position of each cell of a wide table, and its name in the spec."""
-    position = {cell: index for index, cell in enumerate(schema.cells())}
+    # Looked up by attribute: a list of all cells may be too long for any machine.
+    places = [{c: i for i, c in enumerate(categories)} for categories in schema.categories]
     named: dict[int, str] = {}
     for name in cells:
         cell = tuple(part.strip() for part in name.split(","))
-        if cell not in position:
+        if len(cell) != len(places) or any(c not in p for c, p in zip(cell, places, strict=True)):
+            example = ", ".join(categories[0] for categories in schema.categories)
             raise SpecError(
                 f"data.cells: {name!r} is no cell; write one category of each attribute, with "
-                f"commas between, such as {', '.join(schema.cells()[0])!r}."
+                f"commas between, such as {example!r}."
             )
-        if position[cell] in named:
+        position = 0
+        for category, place in zip(cell, places, strict=True):
+            position = position * len(place) + place[category]
+        if position in named:
             raise SpecError(f"data.cells lists {', '.join(cell)!r} twice.")
-        named[position[cell]] = name
+        named[position] = name
     return named

@@ -1,0 +1,64 @@
+"""Schemas too large for any machine are refused before their cells are listed."""
+
+import pytest
+from typer.testing import CliRunner
+
+from histogram_release_worlds import histogram_plan, write_histogram_world
+from trellis.cli.app import app
+from trellis.errors import SpecError
+from trellis.model import Schema
+from trellis.workflow.config.histograms import wide_cells
+from worlds import REMOVE
+
+HUGE = {name: {"range": [0, 999]} for name in "abcd"}
+DATA = {
+    "long": {"source": "people.csv", "area": "town", "count": "people"},
+    "wide": {"source": "people.csv", "area": "town", "cells": {"0, 0, 0, 7": "people"}},
+}
+
+
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("strategy", [{"default": {"total": 1, "detailed": 1}}, "optimal"])
+def test_a_million_million_cells_are_refused_in_one_line(tmp_path, data, strategy):
+    spec = write_histogram_world(
+        tmp_path,
+        schema=HUGE,
+        recodes=REMOVE,
+        strategy=strategy,
+        data=DATA[data],
+        output={"tables": {"default": ["total"]}},
+        structural_zeros=["a = 1 and b = 1"],
+    )
+    result = CliRunner().invoke(app, ["check", str(spec)])
+    assert result.exit_code == 2
+    said = " ".join(result.output.split())
+    assert "schema: 1,000,000,000,000 cells are more than the 2,147,483,647" in said
+    assert said.endswith("Take out or coarsen an attribute.")
+
+
+def test_memory_is_looked_at_before_shares_are_computed(tmp_path, monkeypatch):
+    from trellis.workflow import choose_strategy
+    from trellis.workflow.api import plan
+    from trellis.workflow.config import Spec
+
+    monkeypatch.setattr(choose_strategy, "machine_memory", lambda: 100)
+    monkeypatch.setattr(choose_strategy, "choose", lambda *_: pytest.fail("chose"))
+    with pytest.raises(SpecError, match="8 cells for each of 3 children of one area"):
+        plan(Spec.load(write_histogram_world(tmp_path, strategy="optimal")))
+
+
+def test_the_size_is_refused_also_where_memory_is_not_known():
+    schema = Schema({"a": [str(i) for i in range(50_000)], "b": [str(i) for i in range(50_000)]})
+    with pytest.raises(SpecError, match="2,500,000,000 cells are more"):
+        histogram_plan(schema=schema, strategy=None, ordered=(), memory=None)
+
+
+def test_cells_of_a_wide_table_are_placed_as_in_the_product():
+    schema = Schema({"age": ["0", "1", "2"], "sex": ["f", "m"], "at": ["x", "y"]})
+    names = [", ".join(cell) for cell in schema.cells()]
+    assert wide_cells(schema, dict.fromkeys(names, "n")) == dict(enumerate(names))
+    for bad in ("0", "0, f", "0, f, x, y", "3, f, x", "f, 0, x", ""):
+        with pytest.raises(SpecError, match="no cell; write one category of each attribute"):
+            wide_cells(schema, {bad: "n"})
+    with pytest.raises(SpecError, match="twice"):
+        wide_cells(schema, {"0, f, x": "n", "0,f,x": "m"})
