@@ -12,8 +12,10 @@ from trellis.errors import InputError, SpecError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model import Hierarchy, Schema
 from trellis.model.constraints import Constraints, LinearConstraint, Sense
+from trellis.model.queries import parse_query
+from trellis.model.schema import Recode
 from trellis.numerics.clashes import clashing_rows
-from trellis.planning.constraints import check_feasible, implied_bounds
+from trellis.planning.constraints import check_feasible, check_program_size, implied_bounds
 from trellis.storage.constraints import read_constraints, write_constraints
 
 INF = np.inf
@@ -121,8 +123,6 @@ def test_true_counts_stay_possible(data):
     leaves = np.array(data.draw(st.lists(st.integers(0, 6), min_size=32, max_size=32))).reshape(
         4, 8
     )
-    from trellis.model.queries import parse_query
-
     linear = []
     for query, level in (("sex", "town"), ("total", "state"), ("adult * sex", "town")):
         parsed = parse_query(SCHEMA, query)
@@ -198,6 +198,52 @@ def test_the_fewest_that_clash_are_named(linear, named):
     for words in named:
         assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_groups_that_clash_with_nothing_else_are_named():
+    """Leaves with no bound of their own, only as members of groups."""
+    ages = constraint("ages", "town", "age", "=", [[1, 0, 0, 0]], [0, 0, -1, -1])
+    sexes = constraint("sexes", "town", "sex", "=", [[3, 3]], [0, 0, -1, -1])
+    with pytest.raises(SpecError, match=r"'a' of level 'state'.*sexes"):
+        check_feasible(Constraints((ages, sexes), NOTHING), TREE, SCHEMA)
+
+
+def test_ranges_that_cross_by_far_are_refused():
+    """Many queries would sharpen crossed ranges until they overflow."""
+    categories = [str(i) for i in range(40)]
+    halves = {"l": categories[:20], "u": categories[20:]}
+    fives = {f"g{i}": categories[5 * i : 5 * i + 5] for i in range(8)}
+    schema = Schema(
+        {"a": categories, "b": ["x", "y", "z"], "c": ["p", "q"]},
+        {"h": Recode("a", halves), "q": Recode("a", fives)},
+    )
+    tree = Hierarchy.from_paths([("r", "s", "t")], ["nation", "state", "town"])
+    truth = np.random.default_rng(0).poisson(2, (1, schema.n_cells))
+    linear = []
+    for name in ("total", "h", "q", "a", "a * b", "detailed", "h * b", "q * b * c"):
+        bound = parse_query(schema, name).answer(truth)
+        bound[0, 0] += len(linear)
+        linear.append(LinearConstraint(name, "town", name, Sense.EQUAL, bound))
+    with pytest.raises(SpecError, match="clash"):
+        check_feasible(Constraints(tuple(linear), np.zeros(240, dtype=bool)), tree, schema)
+
+
+def test_programs_too_large_for_memory_are_refused():
+    most = constraint("most", "town", "sex", "<=", [[5, 5]] + [[0, 9]] * 3)
+    by_age = constraint("by age", "town", "age", "<=", [[1, 2, 3, 4]] * 4)
+    both = Constraints((most, by_age), NOTHING)
+    with pytest.raises(SpecError, match="8 areas x 8 cells of 'age \\* sex'"):
+        check_program_size(both, TREE, SCHEMA, (), 50_000)
+    check_program_size(both, TREE, SCHEMA, (), 10**6)
+    check_program_size(both, TREE, SCHEMA, (), None)
+
+
+def test_exact_totals_count_where_more_than_one_cell_is_open():
+    """b1, c and a2 hold one sex alone, which their totals fix."""
+    most = Constraints((constraint("most", "town", "sex", "<=", [[5, 5]] + [[0, 9]] * 3),), NOTHING)
+    check_program_size(most, TREE, SCHEMA, (), 1)
+    with pytest.raises(SpecError, match="3 areas x 2 cells of 'sex'"):
+        check_program_size(most, TREE, SCHEMA, ("town",), 5_000)
 
 
 def test_structural_zeros_clash_too():

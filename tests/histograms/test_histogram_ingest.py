@@ -112,6 +112,7 @@ def test_records_against_a_structural_zero(tmp_path):
         check(spec)
     assert "'age >= 2 and sex = m': 30 records" in log.read_text()
     assert "age = 0" not in log.read_text()  # that rule is kept
+    assert log.stat().st_mode & 0o077 == 0  # its owner alone
     with confidential_log(tmp_path), pytest.raises(InputError, match="could not be written"):
         check(spec)
 

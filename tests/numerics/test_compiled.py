@@ -23,6 +23,15 @@ def test_unchanged_sources_keep_their_kernels(package):
     assert compiled.are_kernels_cached()
 
 
+@pytest.mark.parametrize("kernel", ["chebyshev", "family_solver"])
+def test_any_kind_of_release_compiles_some(package, kernel):
+    cache = package / "__pycache__"
+    (cache / "tree_gls.kernel-1.nbi").unlink()
+    assert not compiled.are_kernels_cached()
+    (cache / f"{kernel}.kernel-1.nbi").touch()
+    assert compiled.are_kernels_cached()
+
+
 def test_any_changed_source_empties_the_cache(package):
     (package / "ties.py").write_text("a = 2")
     compiled.drop_stale_kernels()

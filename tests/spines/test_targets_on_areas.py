@@ -58,6 +58,8 @@ def std_errors(report):
 def test_the_least_budget_meets_the_targets(tmp_path, spine, privacy):
     report = plan_report(wish(tmp_path, spine=spine, privacy=privacy), **FRAMES)
     assert [line.is_met for line in report.targets] == [True] * 4
+    follows_shares = bool(spine) and privacy is LAPLACE
+    assert [line.budget_per_unit is None for line in report.targets] == [follows_shares] * 4
     assert any(line.binds for line in report.targets)
     worst = std_errors(report)
     for line in report.targets:

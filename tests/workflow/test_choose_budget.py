@@ -48,6 +48,18 @@ def test_optimal_without_a_prior_favours_the_many(world):
     assert shares["town"] > shares["state"]
 
 
+def test_targets_on_what_exact_totals_tell_are_refused(world, tmp_path):
+    """The only state holds everyone, and the number of all is exact."""
+    spec = world(
+        unprotected={"totals": ["nation"]}, privacy__neighbours="replace", privacy__budget=REMOVE,
+        accuracy=[{"level": "town", "within": 25}, {"level": "state", "within": 20}],
+    )  # fmt: skip
+    rows = "".join(f"r,s,t{i:02d}\n" for i in range(30))
+    (tmp_path / "areas.csv").write_text("nation,state,town\n" + rows, encoding="utf-8")
+    with pytest.raises(SpecError, match="'total' of 'state' is known from totals"):
+        plan(spec)
+
+
 def test_weights_move_the_shares(world):
     towns = {"optimal": {"weights": {"state": 1, "town": 1}}}
     states = {"optimal": {"weights": [100, 1]}}

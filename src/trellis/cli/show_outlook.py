@@ -72,7 +72,9 @@ def _show_targets(terminal: Terminal, report: PlanReport) -> None:
 def _saving(line: Met) -> str:
     if line.is_tied:
         return "0 alone"
-    return f"{line.budget_per_unit:.3g}" if line.binds else "0, does not bind"
+    if not line.binds:
+        return "0, does not bind"
+    return "not known" if line.budget_per_unit is None else f"{line.budget_per_unit:.3g}"
 
 
 def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:

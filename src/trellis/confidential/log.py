@@ -5,6 +5,7 @@ It exists only where the owner points it, and never in a run folder.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,13 +26,17 @@ def confidential_log(path: str | Path | None) -> Iterator[None]:
         _place.reset(token)
 
 
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def note(text: str) -> str:
     """Write a line to the log; return where it is, in words that tell nothing confidential."""
     path = _place.get()
     if path is None:
         return "give --confidential-log FILE to have it described there"
     try:
-        with path.open("a", encoding="utf-8") as file:
+        with open(path, "a", encoding="utf-8", opener=_for_the_owner) as file:
             file.write(text + "\n")
     except OSError as error:
         raise InputError(f"{path} could not be written ({error.strerror}).") from None

@@ -45,6 +45,11 @@ class Range:
         np.add.at(out.upper, into, self.upper)
         return out
 
+    @property
+    def is_crossed(self) -> bool:
+        """Whether somewhere there is nothing between its ends."""
+        return bool((self.lower > self.upper).any())
+
     def same_as(self, other: Range) -> bool:
         return np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
 
@@ -137,7 +142,7 @@ def _through_groups(stated: StatedRange, below: Range, tree: Hierarchy, level: i
 
 
 def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
-    """Crossed ranges might sharpen for ever, hence a limit."""
+    """Until nothing changes, or something crosses: crossed ranges would sharpen without end."""
     pairs = [
         (fine, coarse)
         for fine in ranges
@@ -148,6 +153,8 @@ def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
         before = dict(ranges)
         for fine, coarse in pairs:
             _sharpen_pair(ranges, queries[fine], queries[coarse])
+            if ranges[fine].is_crossed or ranges[coarse].is_crossed:
+                return
         if all(before[name].same_as(found) for name, found in ranges.items()):
             break
 

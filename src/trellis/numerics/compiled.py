@@ -32,4 +32,5 @@ def drop_stale_kernels() -> None:
 
 def are_kernels_cached() -> bool:
     """Whether kernels that a release needs, one kind or another, have been compiled before."""
-    return any(any(_HERE.rglob(f"{kernel}.*.nbi")) for kernel in ("tree_gls", "chebyshev"))
+    kernels = ("tree_gls", "chebyshev", "family_solver")
+    return any(any(_HERE.rglob(f"{kernel}.*.nbi")) for kernel in kernels)

@@ -48,6 +48,9 @@ SlotKey = tuple[str, str]
 
 _WEIGHTS = "privacy.shares.optimal.weights"
 
+_KNOWN = 1e-9
+"""With a budget of one, no noisy answer has so small a variance."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
@@ -188,6 +191,7 @@ class Choice:
 
 def choose(scene: Scene, wish: Wish) -> Choice:
     """Shares that suit the wish; without a budget, the least one that meets the targets."""
+    _refuse_known(scene, wish.targets)
     if wish.budget is not None:
         return Choice(wish.budget, _shares(scene, wish, total_of(wish.budget)))
     shares = _shares(scene, wish, 1.0)
@@ -197,6 +201,20 @@ def choose(scene: Scene, wish: Wish) -> Choice:
         shares = _shares(scene, wish, total)
         total = _least_for(scene, wish, shares)
     return Choice(_rounded_up(total, pure=scene.mechanism == DiscreteLaplace.name), shares)
+
+
+def _refuse_known(scene: Scene, targets: Sequence[Target]) -> None:
+    """Targets on what exact totals tell, such as the only area below one: no budget is least."""
+    if not targets:
+        return
+    even = {key: Fraction(1, len(scene.slots)) for key in scene.slots}
+    forecast, parts = _in_shares(scene, targets, even)
+    for target, variances in zip(targets, forecast.variances(targets, parts), strict=True):
+        if variances.max() <= _KNOWN:
+            raise SpecError(
+                f"accuracy: {target.query.name!r} of {target.name!r} is known from totals that are "
+                "published exactly, so that no target is needed. Take it out."
+            )
 
 
 def total_of(budget: Budget) -> float:

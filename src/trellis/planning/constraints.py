@@ -7,6 +7,7 @@ on single cells leave it open, whole counts that keep all constraints are looked
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,11 @@ from trellis.errors import SpecError
 from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query, parse_query
+from trellis.model.queries import TOTAL, Query, parse_query
 from trellis.model.schema import Schema
+
+BYTES_PER_KIND = 1000
+"""Memory of one kind of cell of one area in the program that looks for whole counts."""
 
 if TYPE_CHECKING:
     from trellis.numerics.histograms.room import Room
@@ -56,6 +60,43 @@ def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schem
     found = _crossed(room) or _impossible(room)
     if found is not None:
         raise SpecError(clash_in_words(constraints, schema, room, *found))
+
+
+def check_program_size(
+    constraints: Constraints,
+    hierarchy: Hierarchy,
+    schema: Schema,
+    exact: Sequence[str],
+    memory: int | None,
+) -> None:
+    """Refuse bounds on unions of cells that do not fit into memory, exact totals included.
+
+    These are confidential before they are measured, and one more than the least possible stands
+    for them: an area is written out unless all its cells but one are fixed, whatever its total.
+    """
+    if memory is None or not constraints.linear:
+        return
+    from trellis.numerics.histograms.room import Room
+
+    queries, stated = _stated_ranges(constraints, hierarchy, schema)
+    carried = carried_bounds(hierarchy, queries, stated, constraints.impossible)
+    if exact:
+        level = max(map(hierarchy.index, exact))
+        total = parse_query(schema, TOTAL)
+        least = [r.lower.sum(axis=1, keepdims=True) for r in carried[level].values()]
+        one_more = np.max([np.zeros((hierarchy.size(level), 1)), *least], axis=0) + 1
+        stated[level].append(StatedRange(TOTAL, Range(one_more, one_more)))
+        queries[TOTAL] = total
+        carried = carried_bounds(hierarchy, queries, stated, constraints.impossible)
+    room = Room.of(hierarchy, schema, queries, carried, stated, constraints.impossible)
+    areas = sum(int(flags.sum()) for flags in room.written_out)
+    needed = areas * room.kinds.n_cells * BYTES_PER_KIND
+    if needed > memory:
+        raise SpecError(
+            f"constraints: bounds on sums of cells tie {areas:,} areas x {room.kinds.n_cells:,} "
+            f"cells of {room.kinds.name!r} together, which takes about {needed / 1e9:.0f} GB; this "
+            f"machine has {memory / 1e9:.0f} GB. Bound fewer areas, or coarser queries."
+        )
 
 
 def _crossed(room: Room) -> tuple[int, int] | None:

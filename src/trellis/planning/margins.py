@@ -60,8 +60,10 @@ def margins(
     rows, bounds = np.vstack([falls.T, -falls.T]), np.concatenate([sums, -sums]) + _SLACK
     for target in np.unique(target_of):
         chosen = (target_of == target).astype(np.float64)
-        least[target] = linprog(chosen, rows, bounds).fun
-        most[target] = -linprog(-chosen, rows, bounds).fun
+        low, high = (linprog(side * chosen, rows, bounds).fun for side in (1, -1))
+        # A failure of the solver leaves the multipliers that were found first.
+        least[target] = chosen @ start / total if low is None else low
+        most[target] = chosen @ start / total if high is None else -high
     return Margins(most > _NOTHING, np.where(least > _NOTHING, total * least * rates, 0.0))
 
 

@@ -78,14 +78,14 @@ class Met:
 
     `reached` is the half-width that holds for every area and `median` for half of them. A target
     `binds` if less of the budget would miss it. `budget_per_unit` is what one unit more in its
-    `within` alone would save: 0 where others bind at the same place.
+    `within` alone would save: 0 where others bind at the same place, None where it is not known.
     """
 
     target: Target
     reached: float
     median: float
     binds: bool
-    budget_per_unit: float
+    budget_per_unit: float | None
 
     @property
     def is_met(self) -> bool:

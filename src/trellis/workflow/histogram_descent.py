@@ -59,10 +59,11 @@ def measure_used_histograms(
 def _fitted_levels(
     noisy: MeasuredHistograms, constraints: Constraints | None, tie_seed: int, workers: int | None
 ) -> Iterator[SparseCounts]:
-    """Whole counts level by level, down to where noise leaves no room for the constraints.
+    """Whole counts level by level.
 
-    To stop there would show something of noise that is then drawn again. Without counts above, a
-    level is measured completely, and the public half names the family as it does elsewhere.
+    No family should fail. If one does, to stop there would show something of noise that is then
+    drawn again. Without counts above, a level is measured completely, and the public half names
+    the family as it does elsewhere.
     """
     from trellis.estimate.histograms.estimators import topdown_levels  # compiles
 

@@ -14,7 +14,7 @@ from trellis.model.plan import Plan
 from trellis.model.rules import impossible_cells
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
-from trellis.planning.constraints import check_feasible
+from trellis.planning.constraints import check_feasible, check_program_size
 from trellis.planning.counts import CountsRequest
 from trellis.planning.histograms import HistogramRequest, plan_histograms
 from trellis.storage.hierarchies import hierarchy_digest
@@ -83,6 +83,7 @@ def read_spec_constraints(spec: Spec, plan: Plan, hierarchy: Hierarchy) -> Const
     if len(set(labels)) != len(labels):
         raise SpecError("constraints: two have the same name. Rename one.")
     constraints = Constraints(tuple(linear), impossible)
+    check_program_size(constraints, hierarchy, schema, plan.unprotected_totals, machine_memory())
     check_feasible(constraints, hierarchy, schema)
     return constraints
 

@@ -28,7 +28,11 @@ def targets_met(prepared: Prepared, outlook: Outlook | None) -> list[Met]:
     targets = targets_of(spec, scene)
     measured, parts = _on_spine(prepared, scene)
     model = scene.area_model([target.name for target in targets], measured)
-    return how_far_met(model, targets, parts * _total(prepared, scene))
+    lines = how_far_met(model, targets, parts * _total(prepared, scene))
+    if scene.spine is not None and scene.spine.follows_shares and shares_are_open(spec):
+        # Relaxed targets would have other shares, and these another spine.
+        return [replace(line, budget_per_unit=None) for line in lines]
+    return lines
 
 
 def _on_spine(prepared: Prepared, scene: Scene) -> tuple[MeasuredTree, np.ndarray]:

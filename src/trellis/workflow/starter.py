@@ -36,6 +36,7 @@ data:
   # count: COLUMN
   # or, for a table with one column for each cell:
   # cells: {{total: COLUMN}}
+  # or, for tables by several attributes, declare these under schema: see docs/histograms.md
 
 hierarchy:
   source: {gap}             # a public file that lists every area, also those without records

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from trellis.numerics.histograms.repair import WholeBounds
-
-SECONDS = 60.0
+from trellis.numerics.histograms.whole_program import least_whole
 
 
 def nearest_whole(
@@ -19,7 +18,7 @@ def nearest_whole(
     bounds: WholeBounds,
     blocked: NDArray[np.bool_],
 ) -> NDArray[np.int64] | None:
-    """Whole y >= 0 (cells x children) of least |y - x| in sum; None if there is none.
+    """Whole y >= 0 (cells x children) of least |y - x| in sum, or nearly; None if there is none.
 
     Without a parent the cells' sums are free.
 
@@ -37,7 +36,6 @@ def nearest_whole(
         floors = np.where(blocked, 0.0, floors)
     more = np.where(most_up > 0, np.inf, 0.0)
     most: Any = np.concatenate([most_up, more, floors.ravel()])
-    limits = optimize.Bounds(0, most)
 
     def signed(matrix: Any) -> Any:
         return sparse.hstack([matrix, matrix, -matrix], format="csr")
@@ -59,14 +57,8 @@ def nearest_whole(
         least: Any = bounds.lower - have
         greatest: Any = bounds.upper - have
         rules.append(optimize.LinearConstraint(signed(matrix), least, greatest))
-    found = optimize.milp(
-        price,
-        constraints=rules,
-        integrality=np.ones(3 * size),
-        bounds=limits,
-        options={"time_limit": SECONDS},
-    )
-    if found.x is None:
+    found = least_whole(price, rules, most)
+    if found is None:
         return None
-    up, further, down = np.rint(found.x).astype(np.int64).reshape(3, n, width)
+    up, further, down = found.reshape(3, n, width)
     return floors.astype(np.int64) + up + further - down

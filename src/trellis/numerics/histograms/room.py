@@ -117,8 +117,8 @@ class Room:
     ) -> Whole | None:
         """Counts of kinds near to those wanted that siblings can hold, and that add up to `parent`.
 
-        Siblings x kinds, of least absolute difference in sum; None if there are none. Without a
-        parent, which is the root's case, the sum is free.
+        Siblings x kinds, of least absolute difference in sum (or nearly, where that is hard to
+        find); None if there are none. Without a parent, which is the root's case, the sum is free.
         """
         used = self.possible if parent is None else np.flatnonzero(parent)
         program = self._below(level, np.arange(first, last), used, with_groups=True)

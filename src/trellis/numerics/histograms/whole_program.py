@@ -17,6 +17,32 @@ from trellis.numerics.clashes import clashing_rows
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+MOST_NODES = 50
+"""Branches that are looked at for numbers of the least price. A limit on time would let the outcome
+depend on the machine."""
+
+_INFEASIBLE = 2
+
+
+def least_whole(
+    price: Floats, rules: Sequence[optimize.LinearConstraint], most: NDArray | None = None
+) -> Whole | None:
+    """Whole numbers >= 0 under constraints, of the least price; None if there are none.
+
+    Where the least price is hard to find, the best of what was found, or else any numbers at all.
+    """
+    bounds = optimize.Bounds(0, np.inf if most is None else most)  # type: ignore[arg-type]
+    whole = np.ones(price.size)
+    for prices, options in ((price, {"node_limit": MOST_NODES}), (np.zeros(price.size), {})):
+        found = optimize.milp(
+            prices, constraints=rules, integrality=whole, bounds=bounds, options=options
+        )
+        if found.x is not None:
+            return np.rint(found.x).astype(np.int64)
+        if found.status == _INFEASIBLE:
+            return None
+    return None
+
 
 class Whose(Enum):
     """What a bound in a clash is a bound on."""
@@ -112,18 +138,18 @@ class Program:
 
     def solve(self, price: Floats | None = None) -> Whole | None:
         """Numbers of least price, or any; None if there are none."""
+        if not self._n_rows:
+            return np.zeros(self._n_columns, dtype=np.int64)
         matrix, lower, upper = self._system()
         if not self._n_columns:
             return None if (lower > 0).any() else np.zeros(0, dtype=np.int64)
-        found = optimize.milp(
-            np.zeros(self._n_columns) if price is None else price,
-            constraints=optimize.LinearConstraint(matrix, lower, upper),
-            integrality=np.ones(self._n_columns),
-        )
-        return None if found.x is None else np.rint(found.x).astype(np.int64)
+        rule = optimize.LinearConstraint(matrix, lower, upper)
+        return least_whole(np.zeros(self._n_columns) if price is None else price, [rule])
 
     def clash(self) -> list[Clashing]:
         """The fewest bounds that cannot be kept together."""
+        if not self._n_rows:
+            return []
         matrix, lower, upper = self._system()
         bounds = {first + i: (units, query, cell) for first, units, query, cells in self._bounds
                   for i, cell in enumerate(cells.tolist())}  # fmt: skip

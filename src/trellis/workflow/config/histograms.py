@@ -121,7 +121,13 @@ def to_groups(groups: Any) -> Any:
     """Groups of categories, each a list or `{range: [first, last]}`."""
     if not isinstance(groups, dict):
         raise ValueError("name groups with their categories, such as {minor: [0, 1], adult: [2]}")
-    return {str(name): to_attribute(values).categories for name, values in groups.items()}
+    out = {}
+    for name, values in groups.items():
+        try:
+            out[str(name)] = to_attribute(values).categories
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return out
 
 
 class RecodeSpec(_Model):
