@@ -17,6 +17,7 @@ from trellis.estimate.histograms.bounds import (
     stack_bounds,
 )
 from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import (
@@ -33,8 +34,8 @@ from trellis.numerics.histograms.steep import cut_steep_rows
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TOLERANCE = 0.03
-"""Root mean square distance to the optimum, in counts, that large families are solved to."""
+TOLERANCE = FIT_TOLERANCE
+"""That large families are solved to."""
 
 FINE_TOLERANCE = 1e-8
 FINE_SIZE = 2000
