@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -216,7 +217,9 @@ def test_estimates_are_made_again_from_the_counts_that_decided(finished, run_cop
     spec = finished.parents[1] / "spec.yaml"
     trellis.run(trellis.Spec.load(spec), run_copy)
     assert problems(run_copy) == {}
-    for path in (finished / "estimates").iterdir():
+    fit = Path("estimates", "fit.json")
+    assert (run_copy / fit).read_text() == (finished / fit).read_text()
+    for path in (finished / "estimates").glob("*.parquet"):
         assert (
             pq.ParquetFile(run_copy / "estimates" / path.name)
             .read()

@@ -8,6 +8,7 @@ from strategies import hierarchies
 from trellis.errors import Infeasible, SpecError, StructureError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
+from trellis.estimate.histograms.family import TOLERANCE
 from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.queries import parse_query
 
@@ -45,6 +46,23 @@ def test_little_noise_returns_the_truth(estimate):
     truth, evidence = worlds.evidence(worlds.TREE, measured, np.random.default_rng(1))
     for found, true in zip(dense(estimate(evidence, 0)), truth, strict=True):
         np.testing.assert_array_equal(found, true)
+
+
+@METHODS
+@pytest.mark.parametrize("ratio", [1e4, 1e6, 1e9])
+def test_variances_far_apart_are_fitted_to_the_tolerance(estimate, ratio):
+    measured = [
+        {"detailed": 2.0, "total": 2.0 / ratio, "three": 9.0},
+        {"detailed": 5.0, "three": 1.0 / ratio, "two * b": 1e3},
+        {"detailed": 5.0, "b": 1.0, "total": 0.5 / ratio},
+        {"detailed": 3.0, "total": 4.0 / ratio},
+    ]
+    rng = np.random.default_rng(0)
+    truth, evidence = worlds.evidence(worlds.TREE, measured, rng, scale=400.0)
+    found = estimate(evidence, 0)
+    assert found.distance <= TOLERANCE
+    assert_adds_up(worlds.TREE, dense(found))
+    assert np.abs(dense(found)[-1].sum(axis=1) - truth[-1].sum(axis=1)).max() <= 1
 
 
 @METHODS

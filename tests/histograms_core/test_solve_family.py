@@ -12,6 +12,7 @@ from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.model import Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
+from trellis.numerics.histograms import steep
 
 SCHEMA = Schema(
     {"a": ["1", "2", "3"], "b": ["x", "y"]}, {"pair": Recode("a", {"low": ["1", "2"], "3": ["3"]})}
@@ -68,6 +69,52 @@ def test_the_certificate_bounds_the_distance():
     held = parent > 0
     for tolerance in (3.0, 0.3, 0.03, 0.003):
         found = solve_family(SCHEMA, parent, QUERIES, values, variances, tolerance=tolerance)
+        error = np.sqrt(np.mean((found.children - exact)[:, held] ** 2))
+        assert error <= found.distance + 1e-8 <= tolerance + 2e-8
+
+
+def steep_family(rng, precise, variance, n_children=4):
+    """A family in which some queries are far more precise than the detailed one."""
+    parent = rng.integers(0, 40, SCHEMA.n_cells)
+    queries = [*precise, "detailed"]
+    values, _ = noisy(rng, queries, n_children)
+    return parent, queries, values, {**dict.fromkeys(precise, variance), "detailed": 1.0}
+
+
+@pytest.mark.parametrize("precise", [["total"], ["total", "pair * b"]])
+def test_precise_queries_are_fitted_as_by_plain_steps(precise, monkeypatch):
+    family = steep_family(np.random.default_rng(3), precise, 2e-5)
+    found = solve_family(SCHEMA, *family)
+    monkeypatch.setattr(steep, "STEEP", inf)
+    plain = solve_family(SCHEMA, *family)
+    assert max(found.distance, plain.distance) <= 2e-8
+    assert found.iterations < plain.iterations
+    np.testing.assert_allclose(found.children, plain.children, atol=1e-6)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 1e-9, 1e-15, 5e-324])
+@pytest.mark.parametrize("precise", [["total"], ["total", "a"]])
+def test_next_to_exact_answers_share_evenly_what_does_not_add_up(variance, precise):
+    parent, queries, values, variances = steep_family(np.random.default_rng(2), precise, variance)
+    values = {name: np.abs(table) + 5 for name, table in values.items()}
+    if "a" in values:  # which does not contradict the total
+        values["total"] = values["a"].sum(axis=1, keepdims=True)
+    found = solve_family(SCHEMA, parent, queries, values, variances)
+    assert found.distance <= 1e-4
+    for name in precise:
+        query = parse_query(SCHEMA, name)
+        missing = query.answer(parent) - values[name].sum(axis=0)
+        shared = values[name] + missing / len(values[name])
+        assert shared.min() >= 0
+        np.testing.assert_allclose(query.answer(found.children), shared, atol=1e-3)
+
+
+def test_the_certificate_holds_with_precise_queries():
+    family = steep_family(np.random.default_rng(8), ["total", "pair * b"], 1e-7, 9)
+    exact = solve_family(SCHEMA, *family, tolerance=1e-9).children
+    held = family[0] > 0
+    for tolerance in (3.0, 0.3, 0.03, 0.003):
+        found = solve_family(SCHEMA, *family, tolerance=tolerance)
         error = np.sqrt(np.mean((found.children - exact)[:, held] ** 2))
         assert error <= found.distance + 1e-8 <= tolerance + 2e-8
 

@@ -27,7 +27,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Estimate and release from a measured run folder; no record is needed, nothing is spent."""
-    from trellis.workflow.public_half import finish, left_out, reestimate
+    from trellis.workflow.public_half import Release, finish, left_out, reestimate
     from trellis.workflow.run_folder import RunFolder
 
     if (method is None) != (out is None):
@@ -48,6 +48,7 @@ def command(
         with run.held():
             finish(run, terminal)
     terminal.say(f"Released into {out or folder}.")
+    terminal.say_fit(Release(out or folder).loose_fit)
 
 
 def _penalty(text: str | None) -> Fraction | None:

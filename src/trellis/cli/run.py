@@ -47,6 +47,7 @@ def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: 
         terminal.say(f"{release.path} is finished already; nothing was done or spent.")
     else:
         terminal.say(f"Released {release.plan.release} into {release.path}.")
+        terminal.say_fit(release.loose_fit)
     return release.path
 
 

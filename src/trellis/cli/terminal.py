@@ -43,6 +43,14 @@ class Terminal:
         if not self.quiet:
             self._out.print(Text(text))
 
+    def say_fit(self, distance: float | None) -> None:
+        """How far a family may be from its best fit, where that is more than usual."""
+        if distance is not None:
+            self.say(
+                f"Some counts may be {distance:.2g} (root mean square of a family) away from the "
+                "best fit: the solver stopped early. See release/README.md."
+            )
+
     def result(self, text: str) -> None:
         """What was asked for."""
         self._out.print(Text(text))

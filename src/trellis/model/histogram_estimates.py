@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 Table = tuple[str, str]
 """A level and a query."""
 
+FIT_TOLERANCE = 0.03
+"""Root mean square distance to the best fit, in counts, that families are solved to."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Margin:
@@ -45,12 +48,15 @@ class HistogramEstimates:
     """Whole counts of every level, root first, and margins of the tables that are published.
 
     Methods without variances have no margins. One without whole counts publishes the centres.
+    `distance` bounds how far a family may be from its best fit before it is rounded, as root mean
+    square over its counts.
     """
 
     hierarchy: Hierarchy
     schema: Schema
     counts: tuple[SparseCounts, ...]
     margins: Mapping[Table, Margin] = field(default_factory=dict)
+    distance: float = 0.0
 
     def __post_init__(self) -> None:
         sizes = [(counts.n_areas, counts.n_cells) for counts in self.counts]

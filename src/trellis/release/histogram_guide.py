@@ -7,6 +7,7 @@ from typing import Any
 
 from trellis.model.codebook import bounds_in_words, factors_in_words
 from trellis.model.constraints import Constraints
+from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.release.histogram_tables import table_name
@@ -14,9 +15,12 @@ from trellis.release.reading_guide import errors_in_markdown, protected_in_markd
 
 
 def histogram_guide(
-    plan: Plan, constraints: Constraints | None, audit: Sequence[Mapping[str, Any]]
+    plan: Plan,
+    constraints: Constraints | None,
+    audit: Sequence[Mapping[str, Any]],
+    distance: float,
 ) -> str:
-    """Markdown for data users."""
+    """Markdown for data users; `distance` is that of the worst family to its best fit."""
     histogram = plan.histogram
     assert histogram is not None
     microdata = (
@@ -41,7 +45,7 @@ area above them, in every cell, and cells add up to the cells of coarser tables.
 {_factors(plan)}
 
 {errors_in_markdown(plan)}
-{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
+{_fit(plan, distance)}{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
 {protected_in_markdown(plan)}
 """
 
@@ -87,6 +91,23 @@ def _rules(plan: Plan) -> str:
         return ""
     rules = "\n".join(f"- `{rule}`" for rule in plan.histogram.structural_zeros)
     return f"\n## What cannot be\n\nThese cells are empty everywhere:\n\n{rules}\n"
+
+
+def _fit(plan: Plan, distance: float) -> str:
+    if distance <= FIT_TOLERANCE:
+        return ""
+    errors = (
+        " Standard errors\nand intervals do not depend on it: they are those of the linear "
+        "estimates."
+        if plan.has_variances
+        else ""
+    )
+    return (
+        "\n## How well the counts fit\n\nThe counts of areas below one area are those that fit the "
+        "noisy measurements best, rounded. In at\nleast one such family the solver stopped early: "
+        f"before rounding, its counts may be up to {distance:.2g} (root\nmean square) away from "
+        f"the best fit, where {FIT_TOLERANCE:g} is usual.{errors}\n"
+    )
 
 
 def _audit(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """Estimates of histograms on disk.
 
     estimates/level=county.parquet                         area, cell, count: occupied cells
+    estimates/fit.json                                     distance to the best fit, tolerance
     estimates/margins/level=county/query=total.parquet     centre, class: areas x cells
     estimates/margins/level=county/query=total,errors.parquet    std_error: classes x cells
 
@@ -16,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates, Margin
+from trellis.model.histogram_estimates import FIT_TOLERANCE, HistogramEstimates, Margin
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.model.sparse_counts import SparseCounts
+from trellis.storage.atomic import read_json, write_json
 from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 
@@ -27,6 +29,9 @@ def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> No
     names = estimates.hierarchy.level_names if estimates.are_whole else ()
     for name, counts in zip(names, estimates.counts, strict=True):
         write_counts(folder / f"level={name}.parquet", counts)
+    if estimates.are_whole:
+        fit = {"distance": estimates.distance, "tolerance": FIT_TOLERANCE}
+        write_json(folder / "fit.json", fit)
     for table, margin in estimates.margins.items():
         width = margin.centre.shape[1]
         columns = {"centre": margin.centre.ravel(), "class": np.repeat(margin.class_of, width)}
@@ -48,7 +53,14 @@ def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> 
             for level, query in plan.histogram.tables
             if _margins_file(folder, level, query).exists()  # not by a method without variances
         }
-        return HistogramEstimates(hierarchy, plan.schema, counts, margins)
+        distance = read_distance(folder) if plan.is_whole else 0.0
+        return HistogramEstimates(hierarchy, plan.schema, counts, margins, distance)
+
+
+def read_distance(folder: Path) -> float:
+    """How far a family may be from its best fit; 0 where nothing is fitted."""
+    path = folder / "fit.json"
+    return float(read_json(path)["distance"]) if path.exists() else 0.0
 
 
 def _read_margin(folder: Path, level: str, query: str, plan: Plan) -> Margin:

@@ -30,7 +30,7 @@ from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
 from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates
+from trellis.model.histogram_estimates import FIT_TOLERANCE, HistogramEstimates
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -53,6 +53,7 @@ from trellis.storage.estimates import (
     write_estimates,
 )
 from trellis.storage.flows import read_flow_level
+from trellis.storage.histogram_estimates import read_distance
 from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
@@ -110,6 +111,12 @@ class Release:
             there = ", ".join(q.query for q in self.plan.queries if q.level == level)
             raise RunFolderError(f"Of level {level!r} were measured: {there or 'nothing'}.")
         return load_measurement(self.path / "measurements", planned)
+
+    @property
+    def loose_fit(self) -> float | None:
+        """How far a family of histograms may be from its best fit, if that is more than usual."""
+        distance = read_distance(self.path / "estimates")
+        return distance if distance > FIT_TOLERANCE else None
 
     def microdata(self) -> pa.Table:
         """One row per record, made from the published counts."""

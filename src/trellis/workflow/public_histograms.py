@@ -79,7 +79,9 @@ def estimate_histograms(
             passes=passes,
         )
     margins = _margins(found.marginals)
-    return HistogramEstimates(evidence.hierarchy, plan.schema, found.counts, margins)
+    return HistogramEstimates(
+        evidence.hierarchy, plan.schema, found.counts, margins, found.distance
+    )
 
 
 def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]:
@@ -141,5 +143,5 @@ def write_histogram_release(
         if audit:
             write_json(partial / "edit_rules.json", audit)
         constraints = kept_constraints(folder, plan, estimates.hierarchy)
-        guide = histogram_guide(plan, constraints, audit)
+        guide = histogram_guide(plan, constraints, audit, estimates.distance)
         (partial / "README.md").write_text(guide, encoding="utf-8")

@@ -17,28 +17,34 @@ from trellis.estimate.histograms.bounds import (
     stack_bounds,
 )
 from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.family_solver import (
     BY_ROW,
     VIOLATED,
     Quadratic,
+    Steep,
     distance,
     solve,
 )
-from trellis.numerics.histograms.marginals import Stack, hand_down
+from trellis.numerics.histograms.marginals import Stack
+from trellis.numerics.histograms.steep import cut_steep_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TOLERANCE = 0.03
-"""Root mean square distance to the optimum, in counts, that large families are solved to."""
+TOLERANCE = FIT_TOLERANCE
+"""That large families are solved to."""
 
 FINE_TOLERANCE = 1e-8
 FINE_SIZE = 2000
 """Families with at most so many variables are solved to the fine tolerance."""
 
 MOST_ITERATIONS = 50_000
+
+LEAST_VARIANCE = 1e-100
+"""Smaller ones, other than 0, count as this one, so that weights stay within numbers."""
 
 LARGEST = 2**50
 """Counts and answers up to which the distances between them are kept exactly enough."""
@@ -94,8 +100,8 @@ def solve_family(
         shape = (n_children, query.n_cells)
         value = _shaped(table, shape, f"Values of {name!r}")
         variance = _variance(given, shape, name)
-        with np.errstate(divide="ignore"):
-            weight.append(np.where(variance > 0, 1 / variance, 0.0))
+        positive = np.where(variance > 0, np.maximum(variance, LEAST_VARIANCE), inf)
+        weight.append(1 / positive)
         z.append(np.where(variance < inf, value, 0.0))
         if not (np.abs(z[-1]) <= LARGEST).all():
             raise StructureError(
@@ -169,41 +175,41 @@ def weighted_queries(
     values: Sequence[FloatArray],
     weights: Sequence[FloatArray],
     n_children: int,
-) -> tuple[Quadratic, float, FloatArray]:
+) -> tuple[Quadratic | Steep, float, FloatArray]:
     """The objective of measured queries, its least eigenvalue at least, and where to start.
 
     `values` and `weights` (broadcastable to children x cells of the query) belong to the first
     queries of `prepared`.
     """
     shape = (active.size, n_children)
-    diagonal, linear = np.zeros(shape), np.zeros(shape)
-    rows = np.zeros((stack.n_rows, n_children))
-    row_weight = np.zeros_like(rows)
+    diagonal, cells_measured = np.zeros(shape), np.zeros(shape)
+    rows_measured = np.zeros((stack.n_rows, n_children))
+    row_weight = np.zeros_like(rows_measured)
     for i, (z, w) in enumerate(zip(values, weights, strict=True)):
         query = prepared.queries[i]
         w = np.broadcast_to(w, z.shape)
         if separates_cells(query):
             cells = query.cell_of[active]
             diagonal += w[:, cells].T
-            linear += (w * z)[:, cells].T
+            cells_measured += (w * z)[:, cells].T
         else:
             place = stack.rows(prepared.marginal_of[i])
             cells = stack.full_row[place]
             row_weight[place] += w[:, cells].T
-            rows[place] += (w * z)[:, cells].T
+            rows_measured[place] += (w * z)[:, cells].T
     mu = float(diagonal.min())
-    x = np.where(diagonal > 0, linear / np.where(diagonal > 0, diagonal, 1.0), 0.0)
-    hand_down(stack, rows, linear)
+    x = cells_measured / np.where(diagonal > 0, diagonal, 1.0)
+    rows = rows_measured / np.where(row_weight > 0, row_weight, 1.0)
     n_groups = stack.source.size
     quadratic = Quadratic(
         diagonal,
-        linear,
+        cells_measured,
         row_weight,
         np.zeros((0, n_children)),
         np.zeros(n_groups, dtype=np.int64),
         np.full(n_groups, BY_ROW),
     )
-    return quadratic, mu, x
+    return cut_steep_rows(stack, quadratic, mu, rows, x), mu, x.copy()
 
 
 # -- arguments ------------------------------------------------------------------------------------

@@ -15,9 +15,10 @@ from trellis.estimate.histograms.passes import coarse_information
 from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.queries import Query
 from trellis.numerics.histograms.commuting import Algebra
-from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic
+from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic, Steep
 from trellis.numerics.histograms.marginals import MarginalTree, Stack
 from trellis.numerics.histograms.spine_variances import LevelPrecision, LevelSubtrees
+from trellis.numerics.histograms.steep import STEEP, Multipliers, SteepPrecisions, SteepSubtrees
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -31,7 +32,7 @@ class Objective(Protocol):
 
     def quadratic(
         self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic, float, FloatArray]:
+    ) -> tuple[Quadratic | Steep, float, FloatArray]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
         ...
 
@@ -72,7 +73,7 @@ class OwnMeasurements:
 
     def quadratic(
         self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic, float, FloatArray]:
+    ) -> tuple[Quadratic | Steep, float, FloatArray]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         return weighted_queries(
             self.prepared, active, stack, self.answers(first, last), weights, last - first
@@ -89,7 +90,8 @@ class SubtreeEstimates:
     """The estimates u of the children's subtrees, weighted by their precisions J.
 
     Minimises 1/2 (x - u)' J (x - u). What is known exactly has no precision and is a constraint;
-    a little weight there changes no optimum and keeps the least eigenvalue away from 0.
+    a little weight there changes no optimum and keeps the least eigenvalue away from 0. Where J is
+    far steeper in some directions than in others, they are cut: see `family_solver`.
     """
 
     def __init__(
@@ -100,14 +102,19 @@ class SubtreeEstimates:
         estimates: FloatArray,
         bounded: Sequence[Query],
     ) -> None:
-        least = _least_positive(up.precision)
-        blocks = [
-            block + np.where(np.diag(exact), least, 0.0)
-            for block, exact in zip(up.precision, here.exact, strict=True)
-        ]
+        least, greatest = _extremes(up)
+        self._steep = None
+        if greatest > STEEP * least:
+            self._steep = SteepPrecisions.of(algebra, up.covariance, here.free, here.exact)
+            blocks, self._least = self._steep.cut, self._steep.least
+        else:
+            blocks = [
+                block + np.where(np.diag(exact), least, 0.0)
+                for block, exact in zip(up.precision, here.exact, strict=True)
+            ]
+            self._least = np.maximum(algebra.least_eigenvalue(blocks), 0.0)
         self._written = algebra.written(blocks)
         self._covariance = algebra.written(up.covariance)
-        self._least = np.maximum(algebra.least_eigenvalue(blocks), 0.0)
         self._class_of = up.class_of
         self._algebra = algebra
         self._estimates = estimates
@@ -135,7 +142,7 @@ class SubtreeEstimates:
         active: IntArray,
         first: int,
         last: int,
-    ) -> tuple[Quadratic, float, FloatArray]:
+    ) -> tuple[Quadratic | Steep, float, FloatArray]:
         classes = self._class_of[first:last]
         u = np.ascontiguousarray(self._estimates[:, first:last])
         linear = self._algebra.apply(self._written, classes, u)[active]
@@ -146,7 +153,11 @@ class SubtreeEstimates:
         quadratic = Quadratic(
             diagonal, linear, np.zeros((0, last - first)), mix, self._starts, self._atoms
         )
-        return quadratic, float(self._least[classes].min()), np.ascontiguousarray(u[active])
+        mu, start = float(self._least[classes].min()), np.ascontiguousarray(u[active])
+        if self._steep is None:
+            return quadratic, mu, start
+        space = SteepSubtrees(self._steep, classes, active)
+        return Steep(quadratic, Multipliers(space, u)), mu, start
 
     def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
         k = query.n_cells
@@ -171,10 +182,11 @@ def _pseudo_inverse(covariance: FloatArray) -> FloatArray:
     return (vectors * inverse) @ vectors.T
 
 
-def _least_positive(blocks: Sequence[FloatArray]) -> float:
-    values = np.concatenate([np.linalg.eigvalsh(block).ravel() for block in blocks])
-    positive = values[values > 1e-12 * values.max()] if values.size else values
-    return float(positive.min()) if positive.size else 1.0
+def _extremes(up: LevelSubtrees) -> tuple[float, float]:
+    """The least and the greatest precision, other than 0."""
+    widest = max(float(np.linalg.eigvalsh(block)[:, -1].max()) for block in up.covariance)
+    greatest = max(float(np.linalg.eigvalsh(block)[:, -1].max()) for block in up.precision)
+    return (1 / widest, greatest) if widest > 0 else (1.0, 1.0)
 
 
 def _cells_of(tree: MarginalTree, marginal: int) -> IntArray:

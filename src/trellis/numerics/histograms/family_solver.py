@@ -20,14 +20,20 @@ and Wolfe, <g, x> - min <g, s>, and bounds f(x) - f* only.
 Lagrangian with multipliers y: the certificate then holds for the constraints moved by the
 `violation` that is left.
 
+**Steep directions**, in which H is far above mu, would need ever shorter steps. There the weight w
+is cut to some c, and the rest is left to multipliers y, as with constraints: with a = Q x - z, the
+force w a is replaced by c a + (1 - c/w) y, and y by that force, round by round. What is minimised
+then lies below f, and at x by (w - c)/2 (a - y/w)^2, which is added to the gap.
+
 References: Beck and Teboulle, SIAM J. Imaging Sci. 2009; O'Donoghue and Candes, Found. Comput.
 Math. 2015, for the restart; Bertsekas, Constrained Optimization and Lagrange Multiplier Methods.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -53,6 +59,11 @@ PENALTY_GROWTH = 5.0
 GREATEST_PENALTY = 1e7
 """How far the penalty may grow over its first value before constraints count as infeasible."""
 
+MOST_ROUNDS, MOST_SLOW_ROUNDS = 100, 6
+"""Of multipliers in steep directions."""
+STEEP_PROGRESS, FINER = 0.8, 0.1
+"""By what factor a round should reduce what they miss, else the next is solved more finely."""
+
 SOLVED, STALLED, VIOLATED = 0, 1, 2
 UNWEIGHTED, BY_ROW = -1, 0
 
@@ -71,6 +82,28 @@ class Quadratic(NamedTuple):
     mix: FloatArray
     mix_start: NDArray[np.int64]
     atoms: NDArray[np.int64]
+
+
+class Excess(Protocol):
+    """The multipliers of steep directions."""
+
+    def shift(self) -> FloatArray:
+        """What they take from the linear term: cells x children."""
+        ...
+
+    def update(self, x: FloatArray, gradient: FloatArray) -> float:
+        """Move them to the forces at x; returns by how much f(x) was underrated before.
+
+        The gradient is that of what was minimised, at x.
+        """
+        ...
+
+
+class Steep(NamedTuple):
+    """An objective whose weights in steep directions are cut, and what makes up for that."""
+
+    quadratic: Quadratic
+    excess: Excess
 
 
 class Bounds(NamedTuple):
@@ -93,7 +126,7 @@ class Solution(NamedTuple):
 
 def solve(
     stack: Stack,
-    quadratic: Quadratic,
+    objective: Quadratic | Steep,
     parent: FloatArray,
     blocked: NDArray[np.bool_],
     bounds: Bounds,
@@ -108,26 +141,79 @@ def solve(
     `blocked` marks children that may hold nothing of a cell; it may be empty. The tolerance is a
     distance in counts, as root mean square over all variables; without mu, of the measured rows.
     """
-    scale = mu if mu > 0 else _typical_weight(quadratic)
+    scale = mu if mu > 0 else _typical_weight(objective)
     allowed_gap = 0.5 * scale * x.size * tolerance**2
     penalty = FIRST_PENALTY * scale if scale > 0 else 1.0
-    return Solution(
-        *_solve(
-            stack, quadratic, parent, blocked, bounds, mu, allowed_gap, tolerance / 3, penalty,
-            most_iterations, x,
-        )
-    )  # fmt: skip
+    multiplier = np.zeros(bounds.row.size)
+
+    def minimise(quadratic: Quadratic, allowed: float, most: int) -> Solution:
+        return Solution(
+            *_solve(
+                stack, quadratic, parent, blocked, bounds, multiplier, mu, allowed, tolerance / 3,
+                penalty, most, x,
+            )
+        )  # fmt: skip
+
+    if isinstance(objective, Quadratic):
+        return minimise(objective, allowed_gap, most_iterations)
+
+    def gradient(quadratic: Quadratic) -> FloatArray:
+        rows, out = np.empty((stack.n_rows, x.shape[1])), np.empty_like(x)
+        forces = np.empty_like(multiplier)
+        _gradient(stack, quadratic, bounds, multiplier, penalty, x, rows, forces, out)
+        return out
+
+    return _solve_steep(objective, minimise, gradient, allowed_gap, most_iterations, x)
 
 
-def distance(solution: Solution, mu: float, size: int, quadratic: Quadratic) -> float:
+def _solve_steep(
+    steep: Steep,
+    minimise: Callable[[Quadratic, float, int], Solution],
+    gradient: Callable[[Quadratic], FloatArray],
+    allowed_gap: float,
+    most_iterations: int,
+    x: FloatArray,
+) -> Solution:
+    """Rounds of multipliers, each from where the last one ended; x is left at the best."""
+    quadratic, excess = steep
+    iterations, slow, allowed, before = 0, 0, allowed_gap / 2, inf
+    best, nearest = Solution(STALLED, inf, inf, -1, 0), x.copy()
+    for _ in range(MOST_ROUNDS):
+        shifted = quadratic._replace(linear=quadratic.linear - excess.shift())
+        found = minimise(shifted, allowed, most_iterations - iterations)
+        iterations += found.iterations
+        if found.status == VIOLATED:
+            return found
+        lost = excess.update(x, gradient(shifted))
+        gap = found.gap + lost
+        if gap < best.gap:
+            best, nearest[:] = found._replace(gap=gap), x
+        if gap <= allowed_gap or iterations >= most_iterations:
+            break
+        if lost > STEEP_PROGRESS * before:
+            slow += 1
+            if found.status == STALLED or slow == MOST_SLOW_ROUNDS:
+                break
+            allowed *= FINER  # what is left of the gap moves the steep directions
+        elif found.status == STALLED:
+            allowed = max(allowed, 2 * found.gap)
+        before = lost
+    x[:] = nearest
+    return best._replace(
+        status=SOLVED if best.gap <= allowed_gap else STALLED, iterations=iterations
+    )
+
+
+def distance(solution: Solution, mu: float, size: int, objective: Quadratic | Steep) -> float:
     """The root mean square distance to the optimum that a gap certifies."""
-    scale = mu if mu > 0 else _typical_weight(quadratic)
+    scale = mu if mu > 0 else _typical_weight(objective)
     if solution.gap <= 0 or size == 0:
         return 0.0
     return sqrt(2 * solution.gap / (scale * size)) if scale > 0 else inf
 
 
-def _typical_weight(quadratic: Quadratic) -> float:
+def _typical_weight(objective: Quadratic | Steep) -> float:
+    quadratic = objective if isinstance(objective, Quadratic) else objective.quadratic
     weights = [w[w > 0] for w in (quadratic.row_weight, quadratic.diagonal, quadratic.mix)]
     least = [w.min() for w in weights if w.size]
     return float(min(least)) if least else 0.0
@@ -365,11 +451,10 @@ def project_cells(x, parent, blocked):
 
 @njit(nogil=True, cache=True)
 def _solve(
-    stack, quadratic, parent, blocked, bounds, mu, allowed_gap, allowed_violation, penalty,
-    most_iterations, x,
+    stack, quadratic, parent, blocked, bounds, multiplier, mu, allowed_gap, allowed_violation,
+    penalty, most_iterations, x,
 ):  # fmt: skip
     project_cells(x, parent, blocked)
-    multiplier = np.zeros(bounds.row.size)
     if not multiplier.size:
         gap, iterations = _accelerate(
             stack, quadratic, parent, blocked, bounds, multiplier, penalty, mu, allowed_gap,

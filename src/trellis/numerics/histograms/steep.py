@@ -1,0 +1,363 @@
+r"""Directions of a family's objective that are far steeper than others.
+
+Let f contain w/2 a^2 with a = A x - z, w far above the other weights. As `family_solver` says, w is
+cut to c and a multiplier y stands for the rest, moved round by round to c a + (1 - c/w) y.
+
+Part of y moves nothing: forces that are the same for all children of a cell, whose sum is given;
+that push counts below 0; and that cancel between measurements which contradict one another. There
+a cannot follow, and y would take w/c rounds to reach w a. So each round adds at once the n that
+comes nearest to what y lacks,
+
+    minimise sum of (w - c)/w^2 (t - n)^2,   t = w a - y,   where A'n moves no positive count,
+
+by conjugate gradients. Any y is valid: it only decides how good the certificate is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.numerics.histograms.commuting import Algebra, Blocks
+from trellis.numerics.histograms.family_solver import Quadratic, Steep
+from trellis.numerics.histograms.marginals import Stack, add_up, hand_down
+
+FloatArray = NDArray[np.float64]
+
+STEEP = 3e4
+"""How many times the least curvature a direction may have before it counts as steep."""
+KEPT = 1e4
+"""The curvature that is left to it, in the same units."""
+GREATEST = 1e10
+"""Curvatures above are cut for good. Answers so precise are missed by next to nothing."""
+
+MOST_STEPS = 50
+"""Of conjugate gradients."""
+FINE = 1e-20
+"""The squared residual, relative to the first, at which they stop."""
+MOST_REPEATS = 10
+"""With more counts held at 0 each time."""
+NEAR = 10.0
+"""Counts that would rise after so many times the length of a step are held too."""
+
+
+class Space(Protocol):
+    """Answers to what is measured, and operators on them that are 0 but in steep directions."""
+
+    def answers(self, x: FloatArray) -> FloatArray:
+        """A x."""
+        ...
+
+    def spread_back(self, y: FloatArray) -> FloatArray:
+        """A'y: cells x children."""
+        ...
+
+    def excess(self, y: FloatArray) -> FloatArray:
+        """Times w - c."""
+        ...
+
+    def kept(self, y: FloatArray) -> FloatArray:
+        """Times c."""
+        ...
+
+    def faded(self, y: FloatArray) -> FloatArray:
+        """Times 1 - c/w."""
+        ...
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """Over w."""
+        ...
+
+    def whole(self, y: FloatArray) -> FloatArray:
+        """Times w."""
+        ...
+
+    def stiff(self, y: FloatArray) -> FloatArray:
+        """Times w^2 / (w - c)."""
+        ...
+
+
+class Multipliers:
+    """The multipliers of one family: what moves counts, and apart from it what does not."""
+
+    def __init__(self, space: Space, target: FloatArray) -> None:
+        self._space, self._target = space, target
+        self._force = np.zeros_like(target)
+        self._idle = np.zeros_like(target)
+
+    def shift(self) -> FloatArray:
+        space = self._space
+        moving = space.spread_back(space.faded(self._force))
+        return moving + _not_shared(space.spread_back(space.faded(self._idle)))
+
+    def update(self, x: FloatArray, gradient: FloatArray) -> float:
+        space = self._space
+        apart = space.answers(x) - self._target - space.inverse(self._idle)
+        missed = apart - space.inverse(self._force)
+        lost = 0.5 * float(np.sum(missed * space.excess(missed)))
+        self._force = space.faded(self._force) + space.kept(apart)
+        slack = np.maximum(gradient - _mean(gradient, x > 0), 0.0)
+        self._idle += self._neutral(space.whole(apart) - self._force, x > 0, slack)
+        return max(lost, 0.0)
+
+    def _neutral(
+        self, lacking: FloatArray, is_held: NDArray[np.bool_], slack: FloatArray
+    ) -> FloatArray:
+        """The n nearest to t that moves no positive count, and raises no other.
+
+        A count of 0 stays while the gradient there has `slack`; one that runs out of it is held.
+        """
+        out = np.zeros_like(lacking)
+        for _ in range(MOST_REPEATS):
+            n = self._nearest(lacking - out, is_held)
+            force = self._space.spread_back(n)
+            force -= _mean(force, is_held)
+            lifts = ~is_held & (force < 0)
+            reach = np.where(lifts, slack / np.where(lifts, -force, 1.0), 1.0)
+            length = min(1.0, float(reach.min(initial=1.0)))
+            out += length * n
+            slack = slack + length * force
+            if length == 1.0:
+                break
+            is_held = is_held | (lifts & (reach <= NEAR * length))
+        return out
+
+    def _nearest(self, lacking: FloatArray, is_held: NDArray[np.bool_]) -> FloatArray:
+        space = self._space
+
+        def moved(y: FloatArray) -> FloatArray:
+            force = space.spread_back(y)
+            return np.where(is_held, force - _mean(force, is_held), 0.0)
+
+        residual = moved(lacking)
+        direction, out = residual.copy(), lacking.copy()
+        first = size = float(np.sum(residual**2))
+        for _ in range(MOST_STEPS):
+            if size <= FINE * first:
+                break
+            step = space.stiff(space.answers(direction))
+            image = moved(step)
+            length = size / float(np.sum(direction * image))
+            out -= length * step
+            residual -= length * image
+            before, size = size, float(np.sum(residual**2))
+            direction = residual + size / before * direction
+        return out
+
+
+def _mean(force: FloatArray, counted: NDArray[np.bool_]) -> FloatArray:
+    """Of each cell, over the children that count; 0 for a root, which has no sums to keep."""
+    if force.shape[1] == 1:
+        return np.zeros_like(force)
+    number = np.maximum(counted.sum(axis=1, keepdims=True), 1)
+    return (force * counted).sum(axis=1, keepdims=True) / number
+
+
+def _not_shared(force: FloatArray) -> FloatArray:
+    """Less what all children of a cell share, which moves none of them and may be far greater."""
+    return force - _mean(force, np.ones(force.shape, dtype=bool))
+
+
+# -- measured rows --------------------------------------------------------------------------------
+
+
+def cut_steep_rows(
+    stack: Stack, quadratic: Quadratic, mu: float, row_target: FloatArray, target: FloatArray
+) -> Quadratic | Steep:
+    """The objective of weighted rows and cells, its steep directions cut.
+
+    A row's curvature is its weight times its number of cells. `row_target` and `target` are what
+    rows and cells were measured as; the linear term is made here.
+    """
+    cells, rows = quadratic.diagonal, quadratic.row_weight
+    least = mu if mu > 0 else _least_positive(cells, rows)
+    if max(cells.max(), rows.max(initial=0.0) * len(cells)) > STEEP * least:
+        space = _MeasuredRows.of(stack, cells, rows, least)
+        cells, rows = np.split(space.weight, [len(cells)])
+        if (space.cut < space.weight).any():
+            kept = _with_linear(stack, quadratic, *space.halves(space.cut), target, row_target)
+            return Steep(kept, Multipliers(space, np.concatenate([target, row_target])))
+    return _with_linear(stack, quadratic, cells, rows, target, row_target)
+
+
+def _with_linear(
+    stack: Stack,
+    quadratic: Quadratic,
+    cells: FloatArray,
+    rows: FloatArray,
+    target: FloatArray,
+    row_target: FloatArray,
+) -> Quadratic:
+    linear = cells * target
+    hand_down(stack, rows * row_target, linear)
+    return quadratic._replace(diagonal=cells, row_weight=rows, linear=linear)
+
+
+def _least_positive(*weights: FloatArray) -> float:
+    return float(min((w[w > 0].min() for w in weights if (w > 0).any()), default=0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MeasuredRows:
+    """Cells, and below them the rows of a stack: their weights, and what these are cut to."""
+
+    stack: Stack
+    n_cells: int
+    weight: FloatArray
+    cut: FloatArray
+
+    @classmethod
+    def of(cls, stack: Stack, cells: FloatArray, rows: FloatArray, least: float) -> _MeasuredRows:
+        sizes = np.empty((stack.n_rows, 1))
+        add_up(stack, np.ones((len(cells), 1)), sizes)
+        unit = least / np.concatenate([np.ones((len(cells), 1)), sizes])
+        weight = np.minimum(np.concatenate([cells, rows]), GREATEST * unit)
+        is_steep = (weight > STEEP * unit).any()
+        # Weights just above the cap stay: what little was left of them would be ill-conditioned.
+        cut = np.where(is_steep & (weight > 2 * KEPT * unit), KEPT * unit, weight)
+        return cls(stack, len(cells), weight, cut)
+
+    def halves(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of cells and of rows, each in one piece."""
+        return y[: self.n_cells].copy(), y[self.n_cells :].copy()
+
+    def answers(self, x: FloatArray) -> FloatArray:
+        rows = np.empty((self.stack.n_rows, x.shape[1]))
+        add_up(self.stack, x, rows)
+        return np.concatenate([x, rows])
+
+    def spread_back(self, y: FloatArray) -> FloatArray:
+        cells, rows = self.halves(y)
+        hand_down(self.stack, rows, cells)
+        return cells
+
+    def excess(self, y: FloatArray) -> FloatArray:
+        return (self.weight - self.cut) * y
+
+    def kept(self, y: FloatArray) -> FloatArray:
+        return np.where(self.weight > self.cut, self.cut, 0.0) * y
+
+    def faded(self, y: FloatArray) -> FloatArray:
+        return (self.weight - self.cut) * self.inverse(y)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        steep = self.weight > self.cut
+        return np.where(steep, y / np.where(steep, self.weight, 1.0), 0.0)
+
+    def whole(self, y: FloatArray) -> FloatArray:
+        return np.where(self.weight > self.cut, self.weight, 0.0) * y
+
+    def stiff(self, y: FloatArray) -> FloatArray:
+        excess = self.weight - self.cut
+        return self.weight**2 * np.where(excess > 0, y / np.where(excess > 0, excess, 1.0), 0.0)
+
+
+# -- estimates of subtrees ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SteepPrecisions:
+    """Precisions J of a level's classes of nodes, with their steep directions cut.
+
+    `written` has the operators of `Space`, by their names.
+    """
+
+    algebra: Algebra
+    cut: Blocks
+    least: FloatArray
+    written: dict[str, FloatArray]
+
+    @classmethod
+    def of(
+        cls,
+        algebra: Algebra,
+        covariance: Blocks,
+        free: list[NDArray[np.bool_]],
+        exact: list[NDArray[np.bool_]],
+    ) -> SteepPrecisions:
+        """From covariances, whose great eigenvalues are exact where those of J would be lost.
+
+        What is known exactly gets the least weight: a constraint decides there.
+        """
+        spectra = [_spectrum(p, at) for p, at in zip(covariance, free, strict=True)]
+        positive = [values[:, at] for (values, _), at in zip(spectra, free, strict=True)]
+        least = min(float(values.min()) for values in positive if values.size)
+        lowest = np.full(len(covariance[0]), np.inf)
+        cuts: Blocks = []
+        parts: dict[str, Blocks] = {}
+        for (values, vectors), known in zip(spectra, exact, strict=True):
+            w = np.minimum(np.where(known, least, values), GREATEST * least)
+            lowest = np.minimum(lowest, w.min(axis=1))
+            steep = w > 2 * KEPT * least
+            c = np.where(steep, KEPT * least, w)
+            cuts.append(_operator(c, vectors))
+            some = np.where(steep, w, 2.0)  # for quotients
+            for name, part in {
+                "excess": w - c,
+                "kept": c,
+                "faded": (w - c) / some,
+                "inverse": 1 / some,
+                "whole": w,
+                "stiff": w**2 / np.where(steep, w - c, 1.0),
+            }.items():
+                parts.setdefault(name, []).append(_operator(np.where(steep, part, 0.0), vectors))
+        written = {name: algebra.written(blocks) for name, blocks in parts.items()}
+        return cls(algebra, cuts, lowest, written)
+
+
+def _operator(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    return (vectors * values[:, np.newaxis]) @ vectors.transpose(0, 2, 1)
+
+
+def _spectrum(blocks: FloatArray, free: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors of the inverses: 0 and unit vectors for coordinates not free."""
+    values = np.zeros(blocks.shape[:2])
+    vectors = np.repeat(np.eye(blocks.shape[1])[np.newaxis], len(blocks), axis=0)
+    at = np.flatnonzero(free)
+    if at.size:
+        variances, inside = np.linalg.eigh(blocks[:, at[:, np.newaxis], at])
+        lowest = np.finfo(float).eps * variances[:, -1:]
+        values[:, at] = 1 / np.maximum(variances, lowest)
+        vectors[:, at[:, np.newaxis], at] = inside
+    return values, vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SteepSubtrees:
+    """All cells of the children of a family, of which only the active ones may hold anyone."""
+
+    precisions: SteepPrecisions
+    classes: NDArray[np.int64]
+    active: NDArray[np.int64]
+
+    def _apply(self, name: str, y: FloatArray) -> FloatArray:
+        return self.precisions.algebra.apply(self.precisions.written[name], self.classes, y)
+
+    def answers(self, x: FloatArray) -> FloatArray:
+        out = np.zeros((self.precisions.algebra.tree.n_cells, x.shape[1]))
+        out[self.active] = x
+        return out
+
+    def spread_back(self, y: FloatArray) -> FloatArray:
+        return y[self.active]
+
+    def excess(self, y: FloatArray) -> FloatArray:
+        return self._apply("excess", y)
+
+    def kept(self, y: FloatArray) -> FloatArray:
+        return self._apply("kept", y)
+
+    def faded(self, y: FloatArray) -> FloatArray:
+        return self._apply("faded", y)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        return self._apply("inverse", y)
+
+    def whole(self, y: FloatArray) -> FloatArray:
+        return self._apply("whole", y)
+
+    def stiff(self, y: FloatArray) -> FloatArray:
+        return self._apply("stiff", y)
