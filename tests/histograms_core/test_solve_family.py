@@ -12,7 +12,7 @@ from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.model import Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
-from trellis.numerics.histograms import steep
+from trellis.numerics.histograms import family_solver, steep
 
 SCHEMA = Schema(
     {"a": ["1", "2", "3"], "b": ["x", "y"]}, {"pair": Recode("a", {"low": ["1", "2"], "3": ["3"]})}
@@ -45,6 +45,31 @@ def test_small_families_match_a_dense_program(seed, n_children, chosen, detailed
     np.testing.assert_allclose(found.children.sum(axis=0), parent, atol=1e-9)
     assert found.children.min() >= 0
     assert found.distance <= 1e-7
+
+
+ONE_CELL = Schema({"a": ["1"]})
+
+
+@pytest.mark.parametrize(
+    ("schema", "queries"),
+    [
+        (ONE_CELL, ["total"]),
+        (ONE_CELL, ["total", "detailed"]),
+        (SCHEMA, ["detailed", "detailed"]),
+        (SCHEMA, ["total", "total", "b * a"]),
+        (SCHEMA, ["a * b", "pair", "detailed"]),
+    ],
+)
+@pytest.mark.parametrize("n_children", [1, 3])
+def test_one_cell_and_queries_listed_twice(schema, queries, n_children):
+    rng = np.random.default_rng(n_children)
+    parent = rng.integers(0, 20, schema.n_cells)
+    shapes = {name: (n_children, parse_query(schema, name).n_cells) for name in queries}
+    values = {name: rng.normal(4, 6, shape) for name, shape in shapes.items()}
+    variances = {name: rng.uniform(0.3, 30, shape) for name, shape in shapes.items()}
+    found = solve_family(schema, parent, queries, values, variances)
+    best = dense_optimum(schema, parent, queries, values, variances)
+    np.testing.assert_allclose(found.children.ravel(), best, atol=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
@@ -117,6 +142,27 @@ def test_the_certificate_holds_with_precise_queries():
         found = solve_family(SCHEMA, *family, tolerance=tolerance)
         error = np.sqrt(np.mean((found.children - exact)[:, held] ** 2))
         assert error <= found.distance + 1e-8 <= tolerance + 2e-8
+
+
+def test_where_rounds_of_multipliers_fail_plain_steps_go_on(monkeypatch):
+    family = steep_family(np.random.default_rng(3), ["total", "pair * b"], 2e-5)
+    best = solve_family(SCHEMA, *family).children
+    monkeypatch.setattr(family_solver, "MOST_ROUNDS", 1)
+    found = solve_family(SCHEMA, *family)
+    assert found.distance <= 2e-8
+    np.testing.assert_allclose(found.children, best, atol=1e-6)
+
+
+def test_no_distance_is_greater_than_the_parent_allows(monkeypatch):
+    stalled = (family_solver.STALLED, 1e12, 0.0, -1, 0)
+    monkeypatch.setattr(family_solver, "_solve", lambda *_: stalled)
+    parent = np.array([1, 0, 2, 0, 0, 1])
+    values = {"detailed": np.outer([0.5, 0.25, 0.25], parent)}
+    found = solve_family(SCHEMA, parent, ["detailed"], values, {"detailed": 1.0})
+    np.testing.assert_array_equal(found.children, values["detailed"])
+    corners = [np.outer(child, parent) for child in np.eye(3)]
+    farthest = max(np.sum((found.children - corner) ** 2) for corner in corners)
+    assert found.distance == pytest.approx(np.sqrt(farthest / 9))
 
 
 def test_exact_and_ignored_answers():

@@ -106,14 +106,14 @@ class SubtreeEstimates:
         self._steep = None
         if greatest > STEEP * least:
             self._steep = SteepPrecisions.of(algebra, up.covariance, here.free, here.exact)
-            blocks, self._least = self._steep.cut, self._steep.least
+            self._written, self._least = self._steep.written["weigh"], self._steep.least
         else:
             blocks = [
                 block + np.where(np.diag(exact), least, 0.0)
                 for block, exact in zip(up.precision, here.exact, strict=True)
             ]
+            self._written = algebra.written(blocks)
             self._least = np.maximum(algebra.least_eigenvalue(blocks), 0.0)
-        self._written = algebra.written(blocks)
         self._covariance = algebra.written(up.covariance)
         self._class_of = up.class_of
         self._algebra = algebra
@@ -145,19 +145,24 @@ class SubtreeEstimates:
     ) -> tuple[Quadratic | Steep, float, FloatArray]:
         classes = self._class_of[first:last]
         u = np.ascontiguousarray(self._estimates[:, first:last])
-        linear = self._algebra.apply(self._written, classes, u)[active]
-        mix = np.ascontiguousarray(self._written[:, classes])
+        mu, start = float(self._least[classes].min()), np.ascontiguousarray(u[active])
+        whole = self._weighted(self._written, classes, u, active)
+        if self._steep is None:
+            return whole, mu, start
+        cut = self._weighted(self._steep.cut, classes, u, active)
+        space = SteepSubtrees(self._steep, classes, active)
+        return Steep(whole, cut, Multipliers(space, u)), mu, start
+
+    def _weighted(
+        self, written: FloatArray, classes: IntArray, u: FloatArray, active: IntArray
+    ) -> Quadratic:
+        linear = self._algebra.apply(written, classes, u)[active]
+        mix = np.ascontiguousarray(written[:, classes])
         diagonal = np.zeros(linear.shape)
         if self._whole >= 0:
             diagonal += mix[self._whole]
-        quadratic = Quadratic(
-            diagonal, linear, np.zeros((0, last - first)), mix, self._starts, self._atoms
-        )
-        mu, start = float(self._least[classes].min()), np.ascontiguousarray(u[active])
-        if self._steep is None:
-            return quadratic, mu, start
-        space = SteepSubtrees(self._steep, classes, active)
-        return Steep(quadratic, Multipliers(space, u)), mu, start
+        rows = np.zeros((0, u.shape[1]))
+        return Quadratic(diagonal, linear, rows, mix, self._starts, self._atoms)
 
     def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
         k = query.n_cells

@@ -98,11 +98,16 @@ class Excess(Protocol):
         """
         ...
 
+    def value(self, x: FloatArray) -> float:
+        """f(x), but for what does not depend on x."""
+        ...
+
 
 class Steep(NamedTuple):
-    """An objective whose weights in steep directions are cut, and what makes up for that."""
+    """An objective, one whose weights in steep directions are cut, and what makes up for that."""
 
-    quadratic: Quadratic
+    whole: Quadratic
+    cut: Quadratic
     excess: Excess
 
 
@@ -154,16 +159,27 @@ def solve(
             )
         )  # fmt: skip
 
-    if isinstance(objective, Quadratic):
-        return minimise(objective, allowed_gap, most_iterations)
-
     def gradient(quadratic: Quadratic) -> FloatArray:
         rows, out = np.empty((stack.n_rows, x.shape[1])), np.empty_like(x)
         forces = np.empty_like(multiplier)
         _gradient(stack, quadratic, bounds, multiplier, penalty, x, rows, forces, out)
         return out
 
-    return _solve_steep(objective, minimise, gradient, allowed_gap, most_iterations, x)
+    if isinstance(objective, Quadratic):
+        found = minimise(objective, allowed_gap, most_iterations)
+    else:
+        found = _solve_steep(objective, minimise, gradient, allowed_gap, most_iterations, x)
+    if mu > 0:
+        found = found._replace(gap=min(found.gap, 0.5 * mu * _farthest(x, parent)))
+    return found
+
+
+def _farthest(x: FloatArray, parent: FloatArray) -> float:
+    """The greatest squared distance that any other children of the parent have to x."""
+    if np.isinf(parent).any():
+        return inf
+    corner = np.sum(x**2, axis=1) + parent**2 - 2 * parent * x.min(axis=1)
+    return float(np.sum(corner))
 
 
 def _solve_steep(
@@ -174,21 +190,25 @@ def _solve_steep(
     most_iterations: int,
     x: FloatArray,
 ) -> Solution:
-    """Rounds of multipliers, each from where the last one ended; x is left at the best."""
-    quadratic, excess = steep
+    """Rounds of multipliers, each from where the last one ended; x is left at the best.
+
+    If these do not get there, plain steps go on from it.
+    """
     iterations, slow, allowed, before = 0, 0, allowed_gap / 2, inf
-    best, nearest = Solution(STALLED, inf, inf, -1, 0), x.copy()
+    best, nearest = Solution(VIOLATED, inf, inf, -1, 0), x.copy()
     for _ in range(MOST_ROUNDS):
-        shifted = quadratic._replace(linear=quadratic.linear - excess.shift())
+        shifted = steep.cut._replace(linear=steep.cut.linear - steep.excess.shift())
         found = minimise(shifted, allowed, most_iterations - iterations)
         iterations += found.iterations
         if found.status == VIOLATED:
-            return found
-        lost = excess.update(x, gradient(shifted))
+            break
+        lost = steep.excess.update(x, gradient(shifted))
         gap = found.gap + lost
         if gap < best.gap:
             best, nearest[:] = found._replace(gap=gap), x
-        if gap <= allowed_gap or iterations >= most_iterations:
+        if gap <= allowed_gap:
+            return best._replace(status=SOLVED, iterations=iterations)
+        if iterations >= most_iterations:
             break
         if lost > STEEP_PROGRESS * before:
             slow += 1
@@ -199,9 +219,15 @@ def _solve_steep(
             allowed = max(allowed, 2 * found.gap)
         before = lost
     x[:] = nearest
-    return best._replace(
-        status=SOLVED if best.gap <= allowed_gap else STALLED, iterations=iterations
-    )
+    found = minimise(steep.whole, allowed_gap, max(most_iterations - iterations, CHECK_EVERY))
+    iterations += found.iterations
+    if best.status == VIOLATED:
+        return found._replace(iterations=iterations)
+    if found.status == VIOLATED or steep.excess.value(x) > steep.excess.value(nearest):
+        x[:], found = nearest, best
+    gap = min(found.gap, best.gap)
+    status = SOLVED if gap <= allowed_gap else STALLED
+    return found._replace(status=status, gap=gap, iterations=iterations)
 
 
 def distance(solution: Solution, mu: float, size: int, objective: Quadratic | Steep) -> float:
@@ -213,7 +239,7 @@ def distance(solution: Solution, mu: float, size: int, objective: Quadratic | St
 
 
 def _typical_weight(objective: Quadratic | Steep) -> float:
-    quadratic = objective if isinstance(objective, Quadratic) else objective.quadratic
+    quadratic = objective if isinstance(objective, Quadratic) else objective.whole
     weights = [w[w > 0] for w in (quadratic.row_weight, quadratic.diagonal, quadratic.mix)]
     least = [w.min() for w in weights if w.size]
     return float(min(least)) if least else 0.0

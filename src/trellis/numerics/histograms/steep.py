@@ -79,6 +79,10 @@ class Space(Protocol):
         """Times w^2 / (w - c)."""
         ...
 
+    def weigh(self, y: FloatArray) -> FloatArray:
+        """Times w, in all directions."""
+        ...
+
 
 class Multipliers:
     """The multipliers of one family: what moves counts, and apart from it what does not."""
@@ -102,6 +106,10 @@ class Multipliers:
         slack = np.maximum(gradient - _mean(gradient, x > 0), 0.0)
         self._idle += self._neutral(space.whole(apart) - self._force, x > 0, slack)
         return max(lost, 0.0)
+
+    def value(self, x: FloatArray) -> float:
+        apart = self._space.answers(x) - self._target
+        return 0.5 * float(np.sum(apart * self._space.weigh(apart)))
 
     def _neutral(
         self, lacking: FloatArray, is_held: NDArray[np.bool_], slack: FloatArray
@@ -176,10 +184,11 @@ def cut_steep_rows(
     least = mu if mu > 0 else _least_positive(cells, rows)
     if max(cells.max(), rows.max(initial=0.0) * len(cells)) > STEEP * least:
         space = _MeasuredRows.of(stack, cells, rows, least)
-        cells, rows = np.split(space.weight, [len(cells)])
+        cells, rows = space.halves(space.weight)
         if (space.cut < space.weight).any():
-            kept = _with_linear(stack, quadratic, *space.halves(space.cut), target, row_target)
-            return Steep(kept, Multipliers(space, np.concatenate([target, row_target])))
+            whole = _with_linear(stack, quadratic, cells, rows, target, row_target)
+            cut = _with_linear(stack, quadratic, *space.halves(space.cut), target, row_target)
+            return Steep(whole, cut, Multipliers(space, np.concatenate([target, row_target])))
     return _with_linear(stack, quadratic, cells, rows, target, row_target)
 
 
@@ -254,20 +263,23 @@ class _MeasuredRows:
         excess = self.weight - self.cut
         return self.weight**2 * np.where(excess > 0, y / np.where(excess > 0, excess, 1.0), 0.0)
 
+    def weigh(self, y: FloatArray) -> FloatArray:
+        return self.weight * y
+
 
 # -- estimates of subtrees ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SteepPrecisions:
-    """Precisions J of a level's classes of nodes, with their steep directions cut.
+    """Precisions J of a level's classes of nodes, and `cut` in their steep directions.
 
-    `written` has the operators of `Space`, by their names.
+    `written` has the operators of `Space`, by their names; J is `weigh`.
     """
 
     algebra: Algebra
-    cut: Blocks
     least: FloatArray
+    cut: FloatArray
     written: dict[str, FloatArray]
 
     @classmethod
@@ -287,6 +299,7 @@ class SteepPrecisions:
         least = min(float(values.min()) for values in positive if values.size)
         lowest = np.full(len(covariance[0]), np.inf)
         cuts: Blocks = []
+        whole: Blocks = []
         parts: dict[str, Blocks] = {}
         for (values, vectors), known in zip(spectra, exact, strict=True):
             w = np.minimum(np.where(known, least, values), GREATEST * least)
@@ -294,6 +307,7 @@ class SteepPrecisions:
             steep = w > 2 * KEPT * least
             c = np.where(steep, KEPT * least, w)
             cuts.append(_operator(c, vectors))
+            whole.append(_operator(w, vectors))
             some = np.where(steep, w, 2.0)  # for quotients
             for name, part in {
                 "excess": w - c,
@@ -304,8 +318,9 @@ class SteepPrecisions:
                 "stiff": w**2 / np.where(steep, w - c, 1.0),
             }.items():
                 parts.setdefault(name, []).append(_operator(np.where(steep, part, 0.0), vectors))
+        parts["weigh"] = whole
         written = {name: algebra.written(blocks) for name, blocks in parts.items()}
-        return cls(algebra, cuts, lowest, written)
+        return cls(algebra, lowest, algebra.written(cuts), written)
 
 
 def _operator(values: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -361,3 +376,6 @@ class SteepSubtrees:
 
     def stiff(self, y: FloatArray) -> FloatArray:
         return self._apply("stiff", y)
+
+    def weigh(self, y: FloatArray) -> FloatArray:
+        return self._apply("weigh", y)
