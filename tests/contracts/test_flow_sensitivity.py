@@ -17,6 +17,7 @@ from flow_worlds import MODES, ONE_CELL, dense, flows_plan, tree_of
 from trellis.ingest.flows import TripColumns, TripRules, read_flows
 from trellis.model import Hierarchy
 from trellis.privacy.budget import Budget
+from trellis.privacy.flow_changes import FlowQuery, FlowTable
 from trellis.privacy.neighbours import Neighbours
 
 TREE = Hierarchy.from_paths([("r", "a", "1"), ("r", "a", "2"), ("r", "b", "3")],
@@ -132,7 +133,8 @@ DISTINCT = World("destination", Neighbours.ADD_REMOVE, 2, False, True, GAUSSIAN)
 def test_mutation_the_published_sensitivity_is_caught():
     """Distinct pairs of towns are taken to be distinct on every level, as in the literature."""
     plan = DISTINCT.plan()
-    everywhere = [replace(q, query="distinct_pairs") if "-to-" in q.level and q.query == "pairs"
+    distinct = FlowTable(FlowQuery.DISTINCT_PAIRS, 2)
+    everywhere = [replace(q, table=distinct) if "-to-" in q.level and q.query == "pairs"
                   else q for q in plan.queries]  # fmt: skip
     with pytest.raises(AssertionError):
         assert_within_charge(replace(plan, queries=tuple(everywhere)), DISTINCT, reached=False)

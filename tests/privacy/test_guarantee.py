@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError
+from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee, round_up
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
@@ -40,7 +41,18 @@ def test_the_relation_and_the_contribution_set_the_price(neighbours, k, m):
     laplace = guarantee(DiscreteLaplace(5), neighbours=neighbours, m=m)
     assert gaussian.rho == Fraction(k * m**2, 10)
     assert laplace.pure_epsilon == Fraction(k * m, 5)
-    assert laplace.rho == Fraction(k * m, 5) ** 2 / 2
+    assert laplace.rho == k * Fraction(m, 5) ** 2 / 2
+
+
+def test_the_plan_and_the_accountant_agree_on_laplace_noise():
+    """Each cell that moves costs half its squared epsilon: not the square of their sum."""
+    wide = SizeTable(SizeQuery.CUMULATIVE, max_quantity=4)
+    laplace = Guarantee(
+        Protection("person", ADD_REMOVE, 1), (Charge("sizes", DiscreteLaplace(2), wide),)
+    )
+    assert laplace.rho == 4 * Fraction(1, 2) ** 2 / 2
+    assert laplace.rho == laplace.accountant.rho
+    assert laplace.pure_epsilon == 2
 
 
 def test_pure_epsilon_is_there_only_if_all_noise_is_laplace():

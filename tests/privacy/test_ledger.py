@@ -357,7 +357,7 @@ def test_joint_totals_are_stated_for_one_relation(ledger):
     charged = [entry.guarantee for entry in ledger.entries("data")]
     assert joint_neighbours(charged) is REPLACE
     together = counted_together(charged, "person", {})
-    assert total_rho(together) == 2 + Fraction(1, 2)
+    assert total_rho(together) == 2 + 2 * Fraction(1, 2) ** 2 / 2
     assert total_pure_epsilon(together) is None
     assert total_pure_epsilon(together[1:]) == 1
     assert joint_neighbours([gaussian(1)]) is ADD_REMOVE

@@ -114,7 +114,8 @@ def test_prices_are_exact(parameter, sensitivity):
     assert rho * 2 * parameter == sensitivity
     laplace_law = DiscreteLaplace(parameter)
     assert laplace_law.epsilon(sensitivity) * parameter == sensitivity
-    assert laplace_law.rho(sensitivity) == laplace_law.epsilon(sensitivity) ** 2 / 2
+    assert laplace_law.rho(sensitivity**2) == laplace_law.epsilon(sensitivity) ** 2 / 2
+    assert laplace_law.rho(sensitivity) * 2 * parameter**2 == sensitivity
 
 
 @given(parameter=positive_fractions, kind=st.sampled_from(KINDS))

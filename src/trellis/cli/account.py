@@ -12,6 +12,8 @@ import typer
 
 from trellis.cli.terminal import Terminal
 from trellis.errors import PrivacyError
+from trellis.model.plan import Plan
+from trellis.model.statement import protected_in_words
 from trellis.privacy import Accountant
 from trellis.privacy.accounting import PrivacyCurve
 from trellis.privacy.accounting.accountant import relation
@@ -53,17 +55,19 @@ def command(
     given = [*_parse("gaussian", "sigma2", gaussian), *_parse("laplace", "scale", laplace)]
     if target is not None and (given or neighbours is not None or max_contribution != 1):
         raise PrivacyError("Name a spec, plan or run folder, or give mechanisms; not both.")
-    if target is not None:
-        accountant = _accountant_of(target)
+    plan = None if target is None else _plan_of(target)
+    if plan is not None:
+        accountant = plan.privacy.accountant
     else:
         accountant = _accountant_from(given, neighbours, max_contribution)
-    rows = [_row(accountant, _number("--delta", text)) for text in delta or DELTAS]
+    conditions = {} if plan is None else _conditions(plan)
+    rows = [_row(accountant, _number("--delta", text)) | conditions for text in delta or DELTAS]
     if picture is not None:
         _draw(picture, accountant)
     if as_json:
         typer.echo(json.dumps(rows[0] if len(rows) == 1 else rows, indent=2))
     else:
-        _show(ctx.obj, accountant, rows)
+        _show(ctx.obj, accountant, rows, [] if plan is None else [protected_in_words(plan)])
 
 
 def _parse(option: str, parameter: str, texts: Sequence[str] | None) -> list[tuple[Mechanism, int]]:
@@ -92,18 +96,29 @@ def _accountant_from(
     return accountant
 
 
-def _accountant_of(target: Path) -> GuaranteeCurve:
+def _plan_of(target: Path) -> Plan:
     """From a run folder, a plan, or a spec (which is planned, without touching counts)."""
     from trellis.storage.plans import read_plan
 
     if target.is_dir():
-        return read_plan(target / "plan.json").privacy.accountant
+        return read_plan(target / "plan.json")
     if target.suffix == ".json":
-        return read_plan(target).privacy.accountant
+        return read_plan(target)
     from trellis.workflow.config import Spec
     from trellis.workflow.prepare import prepare
 
-    return prepare(Spec.load(target)).plan.privacy.accountant
+    return prepare(Spec.load(target)).plan
+
+
+def _conditions(plan: Plan) -> dict[str, Any]:
+    """Who is protected, and what narrows it: no epsilon of a release is stated without."""
+    protection = plan.protection
+    return {
+        "unit_of_protection": protection.unit,
+        "neighbours": protection.neighbours,
+        "protected_within_level": protection.within,
+        "restrictions": list(protection.restrictions),
+    }
 
 
 def _number(option: str, text: str) -> Fraction:
@@ -126,7 +141,10 @@ def _row(accountant: PrivacyCurve, delta: Fraction) -> dict[str, Any]:
 
 
 def _show(
-    terminal: Terminal, accountant: Accountant | GuaranteeCurve, rows: Sequence[dict[str, Any]]
+    terminal: Terminal,
+    accountant: Accountant | GuaranteeCurve,
+    rows: Sequence[dict[str, Any]],
+    protected: Sequence[str],
 ) -> None:
     columns = ["delta", "epsilon", "from zCDP", "saved"]
     table = [
@@ -140,7 +158,7 @@ def _show(
     ]
     terminal.table(f"Guarantee for neighbours {accountant.neighbours}", columns, table)
     terminal.result(f"rho = {accountant.rho}, certified by: {accountant.tier}")
-    for note in accountant.notes:
+    for note in (*protected, *accountant.notes):
         terminal.result(note)
     for attack in strongest_attacks(accountant):
         terminal.result(attack.in_words(PRIOR))

@@ -22,9 +22,11 @@ def command(
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec
 
+    terminal, loaded = ctx.obj.hushed(quiet), Spec.load(spec)
+    terminal.say_bindings(loaded)
     with logging_confidentially(confidential_log):
-        plan = check(Spec.load(spec), new_edition=new_edition)
-    ctx.obj.hushed(quiet).say(
+        plan = check(loaded, new_edition=new_edition)
+    terminal.say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.areas[-1]:,} areas on "
         "the last. Nothing was spent."
     )

@@ -24,9 +24,11 @@ def command(
     from trellis.workflow.config import Spec
 
     terminal = ctx.obj.hushed(quiet)
+    loaded = Spec.load(spec)
+    terminal.say_bindings(loaded)
     say_if_compiling(terminal)
     with logging_confidentially(confidential_log):
-        folder = measure(Spec.load(spec), out, new_edition=new_edition, progress=terminal)
+        folder = measure(loaded, out, new_edition=new_edition, progress=terminal)
     terminal.say(
         f"Measured into {folder.path}. Next, on any machine: trellis estimate {folder.path}"
     )

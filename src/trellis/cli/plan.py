@@ -72,8 +72,9 @@ def command(
         raise SpecError("--compare goes with strategies: --compare uniform optimal bottom-heavy.")
     if simulate is None and (prior or prior_area or prior_count):
         raise SpecError("--prior goes with --simulate N.")
+    loaded = Spec.load(spec)
     report = plan_report(
-        Spec.load(spec),
+        loaded,
         compare=names,
         releases=simulate,
         prior=_prior(prior, prior_area, prior_count),
@@ -85,6 +86,7 @@ def command(
         from trellis.cli.show_outlook import show_outlook
         from trellis.cli.show_plan import show_plan
 
+        terminal.say_bindings(loaded)
         show_plan(terminal, report.plan)
         show_outlook(terminal, report)
     if pictures is not None:

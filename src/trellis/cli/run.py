@@ -41,6 +41,7 @@ def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: 
 
     loaded = Spec.load(spec)
     was_finished = RunFolder(out or loaded.default_run_folder).is_finished
+    terminal.say_bindings(loaded)
     say_if_compiling(terminal)
     release = run(loaded, out, new_edition=new_edition, progress=terminal)
     if was_finished:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trellis.errors import TrellisError
+
+if TYPE_CHECKING:
+    from trellis.workflow.config import Spec
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
@@ -50,6 +53,13 @@ class Terminal:
                 f"Some counts may be {distance:.2g} (root mean square of a family) away from the "
                 "best fit: the solver stopped early. See release/README.md."
             )
+
+    def say_bindings(self, spec: Spec) -> None:
+        """What binds the records because the spec does not say."""
+        from trellis.workflow.config.requirements import unsaid_bindings
+
+        for line in unsaid_bindings(spec):
+            self.say(line)
 
     def result(self, text: str) -> None:
         """What was asked for."""

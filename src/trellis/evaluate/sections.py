@@ -64,7 +64,7 @@ def what_is_protected(run: PublicRun) -> str:
 
 
 def _in_plain_words(run: PublicRun) -> str:
-    unit = run.plan.protection.unit
+    unit, is_restricted = run.plan.protection.unit, bool(run.plan.protection.restrictions)
     otherwise = (
         f"a {unit} more or less in the data"
         if run.plan.protection.neighbours is Neighbours.ADD_REMOVE
@@ -73,7 +73,7 @@ def _in_plain_words(run: PublicRun) -> str:
     return (
         f"In plain words: with {otherwise}, this release would have looked much the same. What can "
         f"be learned from it about any single {unit} is limited, whoever looks, whatever else they "
-        "know, now and later."
+        f"know, now and later.{' This has restrictions, stated below.' * is_restricted}"
     )
 
 
@@ -197,10 +197,11 @@ def _margin_section(run: PublicRun, example: str) -> str:
 def how_to_cite(run: PublicRun) -> str:
     plan, delta = run.plan, stated_delta(run.plan)
     epsilon = round_up(plan.privacy.epsilon(float(delta)))
+    restricted = ", with the restrictions in privacy.json" if plan.protection.restrictions else ""
     text = (
         f"{plan.release} ({run.date}). Differentially private release, run {run.run_id}; unit of "
-        f"protection: {plan.protection.unit}; ({epsilon}, {delta})-differential privacy. Made with "
-        f"Trellis {version('trellis-dp')}."
+        f"protection: {plan.protection.unit}; ({epsilon}, {delta})-differential privacy"
+        f"{restricted}. Made with Trellis {version('trellis-dp')}."
     )
     return section(
         "How to cite",

@@ -9,10 +9,10 @@ from trellis.confidential.counts import TrueCounts
 from trellis.errors import LedgerError, StructureError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
-from trellis.model.plan import TOTAL, Plan
+from trellis.model.plan import TOTAL, Plan, PlannedQuery
 from trellis.model.spine import Spine
 from trellis.privacy.bits import RandomBits
-from trellis.privacy.group_size_changes import SizeQuery
+from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.ledger import Claim
 
 
@@ -50,7 +50,7 @@ def exact_answers(plan: Plan, hierarchy: Hierarchy, counts: TrueCounts) -> list[
     if counts.leaves.shape != (hierarchy.size(hierarchy.leaf_level), plan.schema.n_cells):
         raise StructureError("The counts belong to another hierarchy or schema.")
     levels = dict(zip(hierarchy.level_names, hierarchy.sum_up(counts.leaves), strict=True))
-    return [_answer(q.query, levels[q.level]) for q in plan.queries]
+    return [_answer(q, levels[q.level]) for q in plan.queries]
 
 
 def answers_on_spine(
@@ -70,14 +70,14 @@ def answers_on_spine(
         cells = levels[q.level]
         if q.share_class is not None:
             cells = cells[spine.rows(q.level, q.share_class)]
-        answers.append(_answer(q.query, cells))
+        answers.append(_answer(q, cells))
     return answers
 
 
-def _answer(query: str, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+def _answer(planned: PlannedQuery, cells: NDArray[np.int64]) -> NDArray[np.int64]:
     """The true answer to a query on a level, from its areas x cells."""
-    if query == TOTAL:
+    if planned.query == TOTAL:
         return cells.sum(axis=1, keepdims=True)
-    if query == SizeQuery.CUMULATIVE:
+    if isinstance(planned.table, SizeTable) and planned.table.query is SizeQuery.CUMULATIVE:
         return np.cumsum(cells, axis=1)[:, :-1]
     return cells

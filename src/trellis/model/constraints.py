@@ -34,6 +34,10 @@ class LinearConstraint:
     `bound` has shape (areas, cells of the query), or (groups, cells) if `group_of` is given: then
     the answers of the areas of a group are added up before they are compared. `group_of` has one
     group, or `ALONE`, for each area of the level, and the areas of a group are siblings.
+
+    With `binds_records`, true counts keep the bound: records that do not are refused. Otherwise it
+    binds the published counts alone, the records were never compared with it, and no margin may
+    rest on it.
     """
 
     label: str
@@ -42,6 +46,7 @@ class LinearConstraint:
     sense: Sense
     bound: NDArray[np.int64]
     group_of: NDArray[np.int64] | None = None
+    binds_records: bool = True
 
     def __post_init__(self) -> None:
         if self.bound.ndim != 2 or self.bound.dtype != np.int64:

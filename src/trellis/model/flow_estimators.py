@@ -6,10 +6,6 @@ A rule fits the children of one pair to its count. Alone it looks at one level a
 
 from __future__ import annotations
 
-from trellis.privacy.flow_changes import FlowQuery
-
-FLOW_QUERIES = frozenset(FlowQuery)
-
 FLOW_ESTIMATORS = (
     "chebyshev", "chebyshev_descending", "l2", "sparse", "gls_chebyshev", "gls_l2", "gls_sparse",
 )  # fmt: skip

@@ -18,15 +18,16 @@ class HistogramPlan:
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
-    describe impossible cells; `edit_rules` say where the presence of some requires others, and are
-    kept where sums and bounds allow, or only audited; `passes` are the queries that each family
-    fixes before the rest, in this order.
+    describe impossible cells, of the records too if `zeros_bind_records`; `edit_rules` say where
+    the presence of some requires others, and are kept where sums and bounds allow, or only audited;
+    `passes` are the queries that each family fixes before the rest, in this order.
     """
 
     tables: tuple[tuple[str, str], ...]
     microdata: bool = False
     ordered: tuple[str, ...] = ()
     structural_zeros: tuple[str, ...] = ()
+    zeros_bind_records: bool = True
     edit_rules: tuple[str, ...] = ()
     enforce_edit_rules: bool = True
     passes: tuple[str, ...] = ()

@@ -7,17 +7,16 @@ from fractions import Fraction
 
 from trellis.errors import StructureError
 from trellis.model.areas import AreaPlan, Effect
-from trellis.model.flow_estimators import FLOW_ESTIMATORS, FLOW_QUERIES
+from trellis.model.flow_estimators import FLOW_ESTIMATORS
 from trellis.model.flows import FLOWS, FlowShape
 from trellis.model.histograms import USED, HistogramPlan
 from trellis.model.queries import DETAILED, TOTAL, parse_query
 from trellis.model.schema import Schema
-from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, SIZE_QUERIES
+from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
 from trellis.model.spine import SpinePlan
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION, Table
-from trellis.privacy.flow_changes import FlowQuery, FlowTable
-from trellis.privacy.group_size_changes import SizeQuery, SizeTable
+from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
@@ -34,8 +33,8 @@ class PlannedQuery:
     """One query on all areas of one level.
 
     `noise` is None where the answer is published exactly; such a query has no share.
-    `max_quantity` is the most that one record adds to the size of a group; for group sizes only.
-    `trips` is the most that one unit has; for flows only.
+    `table` is what the query costs: how far one unit moves its answers. The code that chooses the
+    noise states it; the name of the query plays no part.
     On a spine, `share_class` is the position of the share among those of the level: the query is
     asked of the nodes that have it.
     """
@@ -44,8 +43,7 @@ class PlannedQuery:
     query: str
     share: Fraction
     noise: Mechanism | None
-    max_quantity: int = 1
-    trips: int = 1
+    table: Table = PARTITION
     share_class: int | None = None
 
     @property
@@ -67,15 +65,6 @@ class PlannedQuery:
         floating-point number does not make an answer exact.
         """
         return 0.0 if self.noise is None else max(self.variance, LEAST_VARIANCE)
-
-    @property
-    def table(self) -> Table:
-        """The query as its price is concerned."""
-        if self.query in SIZE_QUERIES:
-            return SizeTable(SizeQuery(self.query), self.max_quantity)
-        if self.query in FLOW_QUERIES:
-            return FlowTable(FlowQuery(self.query), self.trips)
-        return PARTITION
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +118,9 @@ class Plan:
         labels = [q.label for q in self.queries]
         if len(set(labels)) != len(labels):
             raise StructureError("A query is planned twice on one level.")
-        for name in {q.query for q in self.queries} - SIZE_QUERIES - FLOW_QUERIES:
-            parse_query(self.schema, name)
+        for query in self.queries:
+            if query.table == PARTITION:
+                parse_query(self.schema, query.query)
         if self.kind == GROUP_SIZES and self.method not in SIZE_MECHANISMS:
             raise StructureError(f"There is no mechanism {self.method!r} for group sizes.")
         if self.kind == FLOWS:
@@ -209,12 +199,11 @@ class Plan:
 
     def width(self, query: str) -> int:
         """How many numbers one area's answer to a query has."""
-        if query == SizeQuery.CUMULATIVE:  # the last one is the public number of groups
-            return self.schema.n_cells - 1
-        if query in SIZE_QUERIES:
-            return self.schema.n_cells
-        if query in FLOW_QUERIES:
+        if self.kind == FLOWS:
             return 1
+        if self.kind == GROUP_SIZES and query != TOTAL:
+            # The last cumulative number is that of all groups, which is public.
+            return self.schema.n_cells - (query == SizeQuery.CUMULATIVE)
         return parse_query(self.schema, query).n_cells
 
     @property

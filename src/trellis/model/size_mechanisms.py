@@ -9,8 +9,6 @@ from trellis.privacy.group_size_changes import SizeQuery
 GROUP_SIZES = "group_sizes"
 """The kind of release."""
 
-SIZE_QUERIES = frozenset(SizeQuery)
-
 
 @dataclass(frozen=True, slots=True)
 class SizeMechanism:

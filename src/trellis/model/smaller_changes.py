@@ -26,6 +26,8 @@ from trellis.privacy.neighbours import Neighbours
 
 COUNTS = "counts"
 
+STILL_KEPT = " Only changes that keep what is required of the records are meant."
+
 
 @dataclass(frozen=True, slots=True)
 class SmallerChange:
@@ -51,19 +53,24 @@ def smaller_changes(plan: Plan) -> list[SmallerChange]:
         return []
     profiles, records = _profiles(plan), plan.protection.max_contribution
     levels = plan.tree_levels
+    kept = STILL_KEPT if plan.protection.required else ""
     changes = []
+    # Exact totals show a change of location between areas of their level.
+    first = 0 if plan.protection.within is None else plan.levels.index(plan.protection.within)
     for position, level in enumerate(plan.levels[:-1]):
+        if position < first:
+            continue
         # On a spine, a change inside a published area costs the levels that divide it.
         whole = position + 1 if plan.spine is None else plan.spine.keeps_whole[position]
         costs = any(query.level in levels[whole:] for profile in profiles for query in profile)
         curve = location_within(profiles, levels, levels[whole - 1], records) if costs else None
         name = f"location only, within one area of level {level}"
-        changes.append(SmallerChange(name, LOCATION_IN_WORDS, curve))
+        changes.append(SmallerChange(name, LOCATION_IN_WORDS + kept, curve))
     if len(plan.schema.names) > 1:
         for attribute in plan.schema.names:
             costs = any(attribute in q.separates for profile in profiles for q in profile)
             curve = one_attribute(profiles, attribute, records) if costs else None
-            changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS, curve))
+            changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS + kept, curve))
     return changes
 
 

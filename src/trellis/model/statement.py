@@ -8,7 +8,8 @@ from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.attacker import PRIOR, strongest_attacks
-from trellis.privacy.flow_changes import FlowQuery
+from trellis.privacy.flow_changes import FlowQuery, FlowTable
+from trellis.privacy.group_size_changes import SizeTable
 from trellis.privacy.guarantee import Guarantee, round_up
 from trellis.privacy.neighbours import Neighbours
 
@@ -18,6 +19,11 @@ USUAL_DELTA = "1e-10"
 MEASURED_IN_PART = (
     "Numbers that no estimate uses were not measured. Which these are was decided by noisy results "
     "of the levels above alone, so what was published is as private as all numbers together."
+)
+
+RESTRICTED = (
+    "This speaks of two possibilities for one record that both keep what is required of the "
+    "records; a possibility that does not keep it is ruled out by the release."
 )
 
 
@@ -49,7 +55,7 @@ def _assumption(plan: Plan) -> str:
         return _assumption_of_flows(plan, bound)
     if plan.kind != GROUP_SIZES:
         return f"{bound}."
-    quantity = max(query.max_quantity for query in plan.queries)
+    quantity = max(q.table.max_quantity for q in plan.queries if isinstance(q.table, SizeTable))
     return (
         f"{bound}, each of which adds at most {quantity} to the size of one group, and if the "
         "register of groups and the largest size were not made from the records."
@@ -59,14 +65,18 @@ def _assumption(plan: Plan) -> str:
 def _assumption_of_flows(plan: Plan, bound: str) -> str:
     if plan.unprotected_totals:
         bound = bound.replace("more than", "more or fewer than")
-    distinct = any(q.query == FlowQuery.DISTINCT_PAIRS for q in plan.queries)
+    distinct = any(
+        isinstance(q.table, FlowTable) and q.table.query is FlowQuery.DISTINCT_PAIRS
+        for q in plan.queries
+    )
     also = ", no two of them between the same pair of areas," if distinct else ""
     return f"{bound}{also} and if the lists of areas were not made from the records."
 
 
 def attacks_in_words(plan: Plan) -> list[str]:
     """What an attacker can learn who knows every other record."""
-    return list(_attacks_in_words(plan.privacy))
+    limited = [RESTRICTED] if plan.protection.restrictions else []
+    return [*_attacks_in_words(plan.privacy), *limited]
 
 
 @lru_cache(maxsize=16)  # every document of a release says it, and finding it takes a while

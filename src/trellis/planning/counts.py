@@ -31,11 +31,12 @@ class CountsRequest:
     unprotected_totals: tuple[str, ...]
     method: str
     confidence: Fraction
+    required: tuple[str, ...] = ()
 
     def protection(self, exact: Sequence[str]) -> Protection:
         """Who is protected if the totals of these levels, root first, are published exactly."""
         within = exact[-1] if len(exact) > 1 else None
-        return Protection(self.unit, self.neighbours, self.max_contribution, within)
+        return Protection(self.unit, self.neighbours, self.max_contribution, within, self.required)
 
 
 def plan_counts(

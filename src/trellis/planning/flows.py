@@ -34,6 +34,7 @@ class FlowsRequest:
     estimator: str
     penalty: Fraction | None
     confidence: Fraction
+    required: tuple[str, ...] = ()
 
 
 def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: str) -> Plan:
@@ -44,7 +45,7 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
     if len(set(levels)) != len(levels):
         raise SpecError(f"Two levels of the tree have one name: {', '.join(levels)}.")
     exact_total = request.exactly and request.neighbours is Neighbours.REPLACE
-    protection = Protection(request.unit, request.neighbours, trips)
+    protection = Protection(request.unit, request.neighbours, trips, required=request.required)
     measured = levels[1:] if exact_total else levels
     shares = request.shares.over(levels, measured)
     if missing := [name for name in measured if name not in shares]:
@@ -52,10 +53,10 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
             f"privacy.shares: level {missing[0]!r} has no share. Flows are measured on every level "
             "of the tree; for fewer levels, leave levels out of the hierarchies."
         )
-    queries = {
-        name: _query(tree, level, distinct=request.distinct) for level, name in enumerate(levels)
+    tables = {
+        name: FlowTable(_query(tree, level, distinct=request.distinct), trips)
+        for level, name in enumerate(levels)
     }
-    tables = {name: FlowTable(queries[name], trips) for name in shares}
     noise = noise_for_tables(request.budget, shares, protection, tables)
     return Plan(
         release=request.release,
@@ -68,8 +69,8 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
         protection=protection,
         budget=request.budget,
         queries=tuple(
-            PlannedQuery(name, query, shares.get(name, Fraction(0)), noise.get(name), trips=trips)
-            for name, query in queries.items()
+            PlannedQuery(name, table.query, shares.get(name, Fraction(0)), noise.get(name), table)
+            for name, table in tables.items()
         ),
         unprotected_totals=levels[:1] if exact_total else (),
         method=request.estimator,

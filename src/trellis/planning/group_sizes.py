@@ -34,6 +34,7 @@ class GroupSizesRequest:
     mechanism: str
     weights: Mapping[str, Fraction] | None
     confidence: Fraction
+    required: tuple[str, ...] = ()
 
 
 def plan_group_sizes(
@@ -42,7 +43,9 @@ def plan_group_sizes(
     """One table of sizes 0 .. cap for every level with a share; numbers of groups are exact."""
     levels = hierarchy.level_names
     query = SIZE_MECHANISMS[request.mechanism].query
-    protection = Protection(request.unit, request.neighbours, request.max_contribution)
+    protection = Protection(
+        request.unit, request.neighbours, request.max_contribution, required=request.required
+    )
     shares = request.shares.over(levels, levels)
     if levels[-1] not in shares:
         raise SpecError(
@@ -54,8 +57,7 @@ def plan_group_sizes(
     noise = noise_for_shares(request.budget, shares, protection, table)
     exact = [PlannedQuery(name, TOTAL, Fraction(0), None) for name in levels]
     measured = [
-        PlannedQuery(name, query, share, noise[name], table.max_quantity)
-        for name, share in shares.items()
+        PlannedQuery(name, query, share, noise[name], table) for name, share in shares.items()
     ]
     return Plan(
         release=request.release,

@@ -44,6 +44,7 @@ class HistogramRequest:
     passes: tuple[str, ...]
     enforce_edit_rules: bool = True
     measurements: str = COMPLETE
+    zeros_bind_records: bool = True
 
 
 def plan_histograms(
@@ -105,6 +106,7 @@ def plan_histograms(
             microdata=request.microdata,
             ordered=request.ordered,
             structural_zeros=request.structural_zeros,
+            zeros_bind_records=request.zeros_bind_records,
             edit_rules=request.edit_rules,
             enforce_edit_rules=request.enforce_edit_rules,
             passes=_passes(schema, request.passes),

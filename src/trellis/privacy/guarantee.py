@@ -52,13 +52,12 @@ class Guarantee:
 
     @property
     def rho(self) -> Fraction:
-        """Zero-concentrated DP; pure charges count with epsilon^2 / 2.
+        """Zero-concentrated DP.
 
         The largest of any path. Half of one path and half of another cost no more than the dearer.
         """
         return max(
-            sum((self._rho_of(charge) for charge in path), Fraction(0))
-            for path in self._charges_met
+            sum((self.rho_of(charge) for charge in path), Fraction(0)) for path in self._charges_met
         )
 
     @property
@@ -96,11 +95,9 @@ class Guarantee:
             )
         return replace(self, protection=replace(self.protection, neighbours=neighbours))
 
-    def _rho_of(self, charge: Charge) -> Fraction:
-        change = self.change(charge)
-        if isinstance(charge.mechanism, DiscreteLaplace):
-            return charge.mechanism.epsilon(change.l1) ** 2 / 2
-        return charge.mechanism.rho(change.l2_squared)
+    def rho_of(self, charge: Charge) -> Fraction:
+        """What one charge costs in zero-concentrated DP."""
+        return charge.mechanism.rho(self.change(charge).l2_squared)
 
 
 @dataclass(frozen=True, slots=True)

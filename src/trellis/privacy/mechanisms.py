@@ -82,7 +82,14 @@ class DiscreteLaplace:
 
     A query of L1 sensitivity d costs
 
-        epsilon = d / scale     (pure DP),    hence    rho = epsilon^2 / 2     (zCDP).
+        epsilon = d / scale     (pure DP).
+
+    Each coordinate that moves by d_i is (d_i / scale)-DP and so (d_i / scale)^2 / 2-zCDP. They are
+    independent, so a query of squared L2 sensitivity D costs
+
+        rho = D / (2 scale^2)     (zCDP),
+
+    which is never more than epsilon^2 / 2.
 
     References: Ghosh, Roughgarden and Sundararajan, STOC 2009, arXiv:0811.2841 (the law); Bun and
     Steinke, TCC 2016, arXiv:1605.02065 (from pure DP to zCDP).
@@ -108,9 +115,9 @@ class DiscreteLaplace:
         """What a query of L1 sensitivity `l1` costs in pure DP."""
         return _whole("l1", l1) / self.scale
 
-    def rho(self, l1: int) -> Fraction:
-        """The zero-concentrated DP that `epsilon(l1)` implies."""
-        return self.epsilon(l1) ** 2 / 2
+    def rho(self, l2_squared: int) -> Fraction:
+        """What a query of squared L2 sensitivity `l2_squared` costs in zero-concentrated DP."""
+        return _whole("l2_squared", l2_squared) / (2 * self.scale**2)
 
     def sample(self, n: int, bits: RandomBits | None = None) -> NDArray[np.int64]:
         """`n` independent draws, from the operating system's randomness unless `bits` is given."""

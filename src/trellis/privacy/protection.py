@@ -20,12 +20,16 @@ class Protection:
 
     `within` names the level whose totals are published exactly. Then only replacements that
     stay inside one area of that level are protected: others would show in the exact totals.
+
+    `required` names what the records must keep, or nothing is released. Then every release proves
+    that they keep it: both of two neighbours do, or a release tells them apart with certainty.
     """
 
     unit: str
     neighbours: Neighbours
     max_contribution: int
     within: str | None = None
+    required: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_contribution < 1:
@@ -44,23 +48,39 @@ class Protection:
     def l2_squared(self) -> int:
         return self.neighbours.cells_moved * self.max_contribution**2
 
+    @property
+    def restrictions(self) -> tuple[str, ...]:
+        """What narrows the changes that are protected, one sentence each; mostly there is none."""
+        exact = (
+            f"Totals of level {self.within!r} are published exactly, so only changes that stay "
+            "inside the same area of that level are protected."
+        )
+        kept = [exact] if self.within is not None else []
+        return (*kept, *map(_required_in_words, self.required))
+
     def in_words(self, *, number_is_known: bool = True) -> str:
-        """One sentence for people; `number_is_known`: that of a unit's records is not protected."""
+        """Who is protected against what, for people, restrictions included.
+
+        `number_is_known`: that of a unit's records is not protected.
+        """
         count = self.max_contribution
         records = (
             f"the one record of a {self.unit}"
             if count == 1
-            else (f"all records (at most {count}) of a {self.unit}")
+            else f"all records (at most {count}) of a {self.unit}"
         )
-        if self.neighbours is Neighbours.ADD_REMOVE:
-            return f"Protected is the presence of {records}: whether in the data or not."
-        where = (
-            ""
-            if self.within is None
-            else (f", as long as they stay inside the same area of level {self.within!r}")
+        what = (
+            f"Protected is the presence of {records}: whether in the data or not."
+            if self.neighbours is Neighbours.ADD_REMOVE
+            else f"Protected is the content of {records}: any values against any others."
         )
-        said = count > 1 and number_is_known
-        number = " The number of these records is not protected." if said else ""
-        return (
-            f"Protected is the content of {records}: any values against any others{where}.{number}"
-        )
+        said = self.neighbours is Neighbours.REPLACE and count > 1 and number_is_known
+        number = ["The number of these records is not protected."] if said else []
+        return " ".join([what, *number, *self.restrictions])
+
+
+def _required_in_words(what: str) -> str:
+    return (
+        f"The records must keep {what}, or nothing is released: it is public that they do, and "
+        "only changes that keep it are protected."
+    )

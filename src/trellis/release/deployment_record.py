@@ -98,6 +98,10 @@ def _product(plan: Plan, date: str) -> dict[str, Any]:
 def _flavor(plan: Plan) -> dict[str, Any]:
     guarantee, protection = plan.privacy, plan.protection
     pure = guarantee.pure_epsilon
+    domain = (
+        f"All tables in which a {protection.unit} has at most {protection.max_contribution} "
+        "record(s), over the public list of areas and categories."
+    )
     return {
         "name": "Zero-concentrated DP" if pure is None else "Pure DP",
         "input_metric": _METRICS[protection.neighbours],
@@ -106,8 +110,7 @@ def _flavor(plan: Plan) -> dict[str, Any]:
         if pure is None
         else "Max divergence",
         "bound_on_output_distance": str(guarantee.rho if pure is None else pure),
-        "data_domain": f"All tables in which a {protection.unit} has at most "
-        f"{protection.max_contribution} record(s), over the public list of areas and categories.",
+        "data_domain": " ".join([domain, *protection.restrictions]),
         "unprotected_quantities": " ".join(unprotected_in_words(plan)),
     }
 

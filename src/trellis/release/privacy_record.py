@@ -37,6 +37,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "neighbours": plan.protection.neighbours,
         "max_contribution": plan.protection.max_contribution,
         "protected_within_level": plan.protection.within,
+        "restrictions": list(plan.protection.restrictions),
         "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
         "rho": str(guarantee.rho),
         "epsilon_pure": None if pure is None else str(pure),

@@ -1,6 +1,6 @@
 """Constraints as one Parquet file: a row per bound, as stated, before anything is derived.
 
-    constraints.parquet    label, level, query, sense, unit, cell, bound
+    constraints.parquet    label, level, query, sense, binds, unit, cell, bound
     constraint_groups.parquet    label, area, unit: groups of areas, where there are any
 
 `unit` is the position of an area in its level, or of a group; `cell` that of a cell of the query.
@@ -20,6 +20,7 @@ from trellis.model.rules import impossible_cells
 from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table
 
 FILE, GROUPS = "constraints.parquet", "constraint_groups.parquet"
+RECORDS, OUTPUT = "records", "output"
 
 
 def write_constraints(folder: Path, constraints: Constraints) -> None:
@@ -34,6 +35,7 @@ def write_constraints(folder: Path, constraints: Constraints) -> None:
             "level": constraint.level,
             "query": constraint.query,
             "sense": str(constraint.sense),
+            "binds": RECORDS if constraint.binds_records else OUTPUT,
         }
         columns = {k: repeated(v, unit.size, pa.string()) for k, v in words.items()}
         columns |= {"unit": unit, "cell": cell, "bound": constraint.bound[unit, cell]}
@@ -78,7 +80,9 @@ def _constraint(
         n_units = int(member.max()) + 1
     bound = np.full((n_units, plan.width(query)), NO_BOUND, dtype=np.int64)
     bound[part["unit"].to_numpy(), part["cell"].to_numpy()] = part["bound"].to_numpy()
-    return LinearConstraint(label, level, query, Sense(sense), bound, member)
+    # Before there was a column `binds`, every constraint bound the records.
+    binds = part["binds"][0].as_py() if "binds" in part.column_names else RECORDS
+    return LinearConstraint(label, level, query, Sense(sense), bound, member, binds == RECORDS)
 
 
 def _of_label(table: pa.Table, label: str) -> pa.Table:

@@ -8,18 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
-from trellis.model.flow_estimators import FLOW_QUERIES
-from trellis.model.flows import FlowShape, Side
+from trellis.model.flows import FLOWS, FlowShape, Side
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import ExpectedError, Plan, PlannedQuery
+from trellis.model.queries import TOTAL
 from trellis.model.schema import Recode, Schema
-from trellis.model.size_mechanisms import SIZE_QUERIES
+from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.budget import Budget
+from trellis.privacy.changes import PARTITION, Table
+from trellis.privacy.flow_changes import FlowQuery, FlowTable
+from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
 from trellis.storage.atomic import read_json
 from trellis.storage.spines import spine_from_json, spine_to_json
+
+PARTITION_NAME = "partition"
+"""In `table` of a query: every record falls into exactly one cell."""
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -71,9 +77,15 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
         sizes=tuple(level["nodes"] for level in content["levels"]),
         areas=tuple(level["areas"] for level in content["levels"]),
         schema=Schema(content["schema"], _recodes_from_json(content.get("recodes", {}))),
-        protection=Protection(**{**protection, "neighbours": Neighbours(protection["neighbours"])}),
+        protection=Protection(
+            protection["unit"],
+            Neighbours(protection["neighbours"]),
+            protection["max_contribution"],
+            protection["within"],
+            tuple(protection.get("required", ())),
+        ),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
-        queries=tuple(_query_from_json(query) for query in content["queries"]),
+        queries=tuple(_query_from_json(query, content["kind"]) for query in content["queries"]),
         unprotected_totals=tuple(content["unprotected_totals"]),
         method=content["method"],
         confidence=Fraction(content["confidence"]),
@@ -95,6 +107,7 @@ def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None
         microdata=content["microdata"],
         ordered=tuple(content["ordered"]),
         structural_zeros=tuple(content["structural_zeros"]),
+        zeros_bind_records=content.get("zeros_bind_records", True),
         edit_rules=tuple(content["edit_rules"]),
         enforce_edit_rules=content["enforce_edit_rules"],
         passes=tuple(content["passes"]),
@@ -129,24 +142,41 @@ def query_to_json(query: PlannedQuery) -> dict[str, Any]:
     """Level, query, exact share, exact noise; where there is one, the bound that it rests on."""
     noise = None if query.noise is None else noise_to_json(query.noise)
     content = {"level": query.level, "query": query.query, "share": str(query.share)}
-    bound = {"max_quantity": query.max_quantity} if query.query in SIZE_QUERIES else {}
-    if query.query in FLOW_QUERIES:
-        bound = {"trips": query.trips}
     of = {} if query.share_class is None else {"class": query.share_class}
-    return {**content, "noise": noise, **bound, **of}
+    return {**content, "noise": noise, **_table_to_json(query.table), **of}
 
 
-def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
+def _query_from_json(content: dict[str, Any], kind: str) -> PlannedQuery:
     noise = content["noise"]
     return PlannedQuery(
         content["level"],
         content["query"],
         Fraction(content["share"]),
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
-        content.get("max_quantity", 1),
-        content.get("trips", 1),
+        _table_from_json(content, kind),
         content.get("class"),
     )
+
+
+def _table_to_json(table: Table) -> dict[str, Any]:
+    if isinstance(table, SizeTable):
+        return {"table": str(table.query), "max_quantity": table.max_quantity}
+    if isinstance(table, FlowTable):
+        return {"table": str(table.query), "trips": table.trips}
+    return {"table": PARTITION_NAME}
+
+
+def _table_from_json(content: dict[str, Any], kind: str) -> Table:
+    """What a query costs. Before there was a key `table`, kind and query told it."""
+    by_kind = content["query"] if kind in (GROUP_SIZES, FLOWS) else PARTITION_NAME
+    name = content.get("table", PARTITION_NAME if by_kind == TOTAL else by_kind)
+    if name in frozenset(SizeQuery):
+        return SizeTable(SizeQuery(name), content["max_quantity"])
+    if name in frozenset(FlowQuery):
+        return FlowTable(FlowQuery(name), content["trips"])
+    if name != PARTITION_NAME:
+        raise RunFolderError(f"A query of the plan has a table {name!r}, which is not known.")
+    return PARTITION
 
 
 def noise_to_json(noise: Mechanism) -> dict[str, Any]:

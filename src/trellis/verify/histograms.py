@@ -104,8 +104,12 @@ def exact_totals(run: RunFiles) -> Iterator[str]:
 def structural_zeros(run: RunFiles) -> Iterator[str]:
     """Nobody is counted in a cell that a rule calls impossible."""
     rules = run.plan["histogram"]
-    if rules["structural_zeros"] != run.spec.get("structural_zeros", []):
+    stated = run.spec.get("structural_zeros", [])
+    listed, binds = (stated["rules"], stated["binds"]) if isinstance(stated, dict) else (stated, "")
+    if rules["structural_zeros"] != listed:
         yield "plan.json and spec.yaml differ in structural_zeros"
+    if rules.get("zeros_bind_records", True) != (binds != "output"):
+        yield "plan.json and spec.yaml differ in what structural_zeros bind"
     for rule in rules["structural_zeros"]:
         impossible = rule_cells(_schema(run), rules["ordered"], rule)
         for level in run.levels:

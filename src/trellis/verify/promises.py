@@ -78,6 +78,9 @@ def _stated_method(run: RunFiles) -> str:
 def budget(run: RunFiles) -> Iterator[str]:
     """Shares sum to one, and the noise costs no more than the budget: exactly, in fractions."""
     noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
+    for q in run.plan["queries"]:
+        if q.get("table", expected := _table(run.plan, q)) != expected:
+            yield f"plan.json prices {q['query']} of level {q['level']} as a table of another kind"
     paths = run.paths(noisy)
     if any(sum(Fraction(q["share"]) for q in path) != 1 for path in paths):
         yield "the shares of plan.json do not sum to one"
@@ -153,16 +156,23 @@ def _moves(plan: dict[str, Any], query: dict[str, Any]) -> dict[int, int]:
     """How many cells of a query's table move how far, for the worst neighbour of the plan."""
     m = plan["protection"]["max_contribution"]
     sides = {"add_remove": 1, "replace": 2}[plan["protection"]["neighbours"]]
-    if query["query"] == "histogram":
+    table = _table(plan, query)
+    if table == "histogram":
         # Groups of equal size: what leaves and what joins meet in one cell.
         return {m: 2} if sides == 1 else {m: 2, 2 * m: 1}
-    if query["query"] == "grand_total":
+    if table == "grand_total":
         return {m: 1}
-    if query["query"] == "distinct_pairs":
+    if table == "distinct_pairs":
         return {1: sides * m}
-    if query["query"] == "cumulative":
+    if table == "cumulative":
         return {m: sides * query["max_quantity"]}
     return {m: sides}
+
+
+def _table(plan: dict[str, Any], query: dict[str, Any]) -> str:
+    """Which kind of table moves: the kind of release decides, names of attributes play no part."""
+    priced = plan["kind"] in ("group_sizes", "flows") and query["query"] != "total"
+    return query["query"] if priced else "partition"
 
 
 def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction, str]:

@@ -165,7 +165,7 @@ class RunFiles:
         """The cells that a query asks for; the last cumulative count is public and not asked."""
         if query == "total":
             return [()]
-        return self.cells[:-1] if query == "cumulative" else self.cells
+        return self.cells[:-1] if self.has_sizes and query == "cumulative" else self.cells
 
     @property
     def has_sizes(self) -> bool:

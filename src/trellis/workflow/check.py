@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trellis.model.agreement import agreed_cost
 from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger
 from trellis.workflow.confidential_half import fingerprint, read_counts, terms_of
@@ -29,5 +30,5 @@ def check(
     ledger = Ledger(spec.ledger_path)
     key = ledger.known_key(spec.dataset)
     print_ = None if key is None else fingerprint(source, key)
-    ledger.check(spec.dataset, "", prepared.plan.privacy, terms_of(spec, new_edition), print_)
+    ledger.check(spec.dataset, "", agreed_cost(prepared.plan), terms_of(spec, new_edition), print_)
     return prepared.plan

@@ -38,6 +38,7 @@ from trellis.ingest.group_sizes import (
 from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
 from trellis.measure.histograms import measure_histograms
+from trellis.model.agreement import agreed_cost
 from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
@@ -72,6 +73,7 @@ def measure_into(
 ) -> None:
     """Bring a run folder to the state `measured`, spending at most once."""
     spec, plan = prepared.spec, prepared.plan
+    cost = agreed_cost(plan)
     ledger = Ledger(spec.ledger_path)
     known = folder.identity() if folder.is_started else None
     if known is not None and _was_settled(folder, known, ledger):
@@ -82,18 +84,18 @@ def measure_into(
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
     terms = terms_of(spec, new_edition)
-    ledger.check(spec.dataset, "" if known is None else known.run_id, plan.privacy, terms)
+    ledger.check(spec.dataset, "" if known is None else known.run_id, cost, terms)
     identity = known or RunIdentity.new(spec.public(), ledger.id())
     print_ = fingerprint(source, ledger.key(spec.dataset))
     if _state(source) != before:
         raise InputError("The records were changed while they were read. Start again.")
-    ledger.check(spec.dataset, identity.run_id, plan.privacy, terms, print_)
+    ledger.check(spec.dataset, identity.run_id, cost, terms, print_)
     if known is None:
         public, tree = spec.public(), prepared.hierarchy
         others = prepared.interests, prepared.destinations, prepared.constraints
         folder.start(identity, public, plan, tree, *others)
     try:
-        ledger.charge(spec.dataset, identity.run_id, plan.release, plan.privacy, terms, print_)
+        ledger.charge(spec.dataset, identity.run_id, plan.release, cost, terms, print_)
     except PrivacyError:
         if known is None:
             shutil.rmtree(folder.path)

@@ -6,17 +6,20 @@ these go to the confidential log, if there is one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import note
-from trellis.errors import InputError
+from trellis.errors import InputError, SpecError
 from trellis.ingest.duckdb import Source
 from trellis.ingest.histograms import tabulate_long, tabulate_wide
-from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
-from trellis.model.queries import parse_query
+from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.queries import TOTAL, parse_query
 from trellis.model.rules import rule_cells
 from trellis.model.sparse_counts import SparseCounts
+from trellis.planning.constraints import check_feasible
 from trellis.workflow.config.histograms import wide_cells
 from trellis.workflow.prepare import Prepared
 
@@ -38,14 +41,18 @@ def read_histograms(prepared: Prepared, source: Source) -> TrueHistograms:
 
 
 def check_rules(prepared: Prepared, counts: TrueHistograms) -> None:
-    """Counts that break a public rule are an error."""
+    """Counts that break a public rule are an error, if the rule binds the records."""
     _check_structural_zeros(prepared, counts)
-    _check_constraints(prepared, counts)
+    if prepared.constraints is not None:
+        _check_constraints(prepared, prepared.constraints, counts)
+        _check_exact_totals(prepared, prepared.constraints, counts)
 
 
 def _check_structural_zeros(prepared: Prepared, counts: TrueHistograms) -> None:
     plan = prepared.plan
     assert plan.histogram is not None
+    if not plan.histogram.zeros_bind_records:
+        return
     totals = np.zeros(plan.schema.n_cells, dtype=np.int64)
     np.add.at(totals, counts.leaves.cell, counts.leaves.count)
     faults = [
@@ -60,14 +67,15 @@ def _check_structural_zeros(prepared: Prepared, counts: TrueHistograms) -> None:
         )
 
 
-def _check_constraints(prepared: Prepared, counts: TrueHistograms) -> None:
+def _check_constraints(prepared: Prepared, stated: Constraints, counts: TrueHistograms) -> None:
     """True counts that keep all constraints prove that these can be kept together."""
-    if prepared.constraints is None or not prepared.constraints.linear:
+    binding = [c for c in stated.linear if c.binds_records]
+    if not binding:
         return
     tree = prepared.hierarchy
     levels = dict(zip(tree.level_names, counts.by_level(tree), strict=True))
     faults = []
-    for constraint in prepared.constraints.linear:
+    for constraint in binding:
         broken = _broken(constraint, levels[constraint.level], prepared)
         if broken:
             faults.append(f"constraint {constraint.label!r}: broken in {broken} places")
@@ -76,6 +84,38 @@ def _check_constraints(prepared: Prepared, counts: TrueHistograms) -> None:
             "The records contradict a constraint, so that no release could keep it. The records "
             f"are at fault, or the public table: {note('; '.join(faults))}."
         )
+
+
+def _check_exact_totals(prepared: Prepared, stated: Constraints, counts: TrueHistograms) -> None:
+    """Rules that bind the output alone must leave room for the exact totals.
+
+    The records are not asked. What is compared is public already: totals that the release states
+    exactly, and that all neighbours share. So this refusal tells nothing else about the records.
+    """
+    plan, tree = prepared.plan, prepared.hierarchy
+    assert plan.histogram is not None
+    free = [c for c in stated.linear if not c.binds_records]
+    if not plan.unprotected_totals or not (free or not plan.histogram.zeros_bind_records):
+        return
+    levels = dict(zip(tree.level_names, counts.by_level(tree), strict=True))
+    total = parse_query(plan.schema, TOTAL)
+    exact = [
+        LinearConstraint(
+            f"exact totals of {name}",
+            name,
+            total.name,
+            Sense.EQUAL,
+            levels[name].marginal(total.cell_of, total.n_cells),
+        )
+        for name in plan.unprotected_totals
+    ]
+    try:
+        check_feasible(replace(stated, linear=(*stated.linear, *exact)), tree, plan.schema)
+    except SpecError as error:
+        raise InputError(
+            "Rules that bind the output cannot be kept together with the exact totals. Correct the "
+            f"rules, or leave out exact totals: {note(str(error))}."
+        ) from None
 
 
 def _broken(constraint: LinearConstraint, cells: SparseCounts, prepared: Prepared) -> int:

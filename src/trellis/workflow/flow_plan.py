@@ -11,6 +11,7 @@ from trellis.planning.flows import FlowsRequest, plan_flows
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.flows import has_exact_number
+from trellis.workflow.config.requirements import required_of_records
 
 
 def flow_plan(spec: Spec, origins: Hierarchy, destinations: Hierarchy | None) -> Plan:
@@ -35,6 +36,7 @@ def flow_plan(spec: Spec, origins: Hierarchy, destinations: Hierarchy | None) ->
         estimator=spec.estimator,
         penalty=spec.estimate.penalty,
         confidence=spec.output.confidence,
+        required=required_of_records(spec),
     )
     digests = [hierarchy_digest(side) for side in (origins, destinations) if side is not None]
     return plan_flows(request, tree, schema, "+".join(digests))

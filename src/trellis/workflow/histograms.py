@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from trellis.errors import InputError, SpecError, StructureError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
@@ -41,6 +42,7 @@ def plan_histogram_spec(
 ) -> Plan:
     """The plan; what is wrong with queries and rules is an error of the spec."""
     assert spec.declared_attributes is not None
+    zeros = spec.structural_zeros
     request = HistogramRequest(
         counts=counts,
         schema=spec.cell_schema(),
@@ -48,7 +50,8 @@ def plan_histogram_spec(
         strategy=strategy,
         tables=spec.output.tables,
         microdata=bool(spec.output.microdata),
-        structural_zeros=spec.structural_zeros or (),
+        structural_zeros=() if zeros is None else zeros.rules,
+        zeros_bind_records=zeros is None or zeros.binds_records,
         edit_rules=spec.edit_rules or (),
         enforce_edit_rules=spec.estimate.edit_rules != "audit",
         passes=spec.estimate.passes or (),
@@ -114,9 +117,10 @@ def _read_one(
         stated.name, path, level, stated.area, stated.query, column, width, stated.group
     )
     if stated.facilities is not None:
-        return facility_bounds(table, stated.open_to_all, hierarchy, schema)
+        bounds = facility_bounds(table, stated.open_to_all, hierarchy, schema)
+        return [replace(bound, binds_records=stated.binds_records) for bound in bounds]
     sense = Sense.EQUAL if stated.equal else Sense.AT_MOST if stated.at_most else Sense.AT_LEAST
     found = read_bounds(table, sense, hierarchy, schema)
     if (found.bound == NO_BOUND).all():
         raise InputError(f"{found.label}: the table lists no bound. Take the constraint out.")
-    return [found]
+    return [replace(found, binds_records=stated.binds_records)]

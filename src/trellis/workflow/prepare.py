@@ -26,6 +26,7 @@ from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
+from trellis.workflow.config.requirements import required_of_records
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.flow_plan import flow_plan
 from trellis.workflow.flow_tree import flow_tree
@@ -131,6 +132,7 @@ def _counts_request(spec: Spec, budget: Budget, shares: Shares) -> CountsRequest
         unprotected_totals=spec.unprotected.totals,
         method=spec.estimate.method,
         confidence=spec.output.confidence,
+        required=required_of_records(spec),
     )
 
 
@@ -167,6 +169,7 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
         mechanism=spec.mechanism,
         weights=spec.estimate.weights,
         confidence=spec.output.confidence,
+        required=required_of_records(spec),
     )
     return plan_group_sizes(request, hierarchy, hierarchy_digest(hierarchy))
 

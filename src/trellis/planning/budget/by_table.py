@@ -24,7 +24,7 @@ def noise_for_tables(
     zCDP:              sigma^2 = squared L2 / (2 rho s).
     (epsilon, delta):  sigma^2 = squared L2 noise / s, with the least noise that holds.
     """
-    changes = {name: _change(table, protection) for name, table in tables.items()}
+    changes = {name: _change(tables[name], protection) for name in shares}
     whole = _change(PARTITION, protection)
     if all(change.moves == whole.moves for change in changes.values()):
         return noise_for_shares(budget, shares, protection)

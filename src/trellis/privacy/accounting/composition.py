@@ -35,9 +35,7 @@ class Coordinates:
     @property
     def rho(self) -> Fraction:
         """Zero-concentrated DP: shift^2 / (2 sigma^2), or half the square of the pure epsilon."""
-        if isinstance(self.mechanism, DiscreteGaussian):
-            return self.count * self.mechanism.rho(self.shift**2)
-        return self.count * self.mechanism.rho(self.shift)
+        return self.count * self.mechanism.rho(self.shift**2)
 
     @property
     def loss_step(self) -> Fraction:

@@ -50,6 +50,7 @@ def guarantee_to_json(guarantee: Guarantee) -> str:
             "neighbours": protection.neighbours,
             "max_contribution": protection.max_contribution,
             "within": protection.within,
+            **({"required": protection.required} if protection.required else {}),
             "charges": [
                 [c.label, c.mechanism.name, str(c.mechanism.parameter), *_table_to_json(c.table)]
                 for c in guarantee.charges
@@ -67,7 +68,9 @@ def guarantee_from_json(text: str) -> Guarantee:
     )
     paths = tuple(tuple(path) for path in fields.pop("paths", ()))
     neighbours = Neighbours(fields.pop("neighbours"))
-    return Guarantee(Protection(neighbours=neighbours, **fields), charges, paths)
+    required = tuple(fields.pop("required", ()))
+    protection = Protection(neighbours=neighbours, required=required, **fields)
+    return Guarantee(protection, charges, paths)
 
 
 def _table_to_json(table: Table) -> list[Any]:

@@ -71,7 +71,7 @@ def joint_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee | None:
     Where noise depends on the path, which path of one release goes with which of another is not
     known: every combination is considered, or, if there are too many, none.
     """
-    protections = {replace(g.protection, within=None) for g in guarantees}
+    protections = {replace(g.protection, within=None, required=()) for g in guarantees}
     n_paths = prod(max(1, len(g.paths)) for g in guarantees)
     if len(protections) != 1 or n_paths > _MOST_PATHS:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -110,7 +110,43 @@ def _edit_rule(text: str) -> str:
 
 
 EditRule = Annotated[str, AfterValidator(_edit_rule)]
-Rules = Annotated[tuple[str, ...], BeforeValidator(to_rules)]
+
+Binds = Literal["records", "output"]
+"""What a public rule binds: the records, which are refused if they break it, or the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zeros:
+    """Rules that describe impossible cells, and what they bind."""
+
+    rules: tuple[str, ...]
+    binds: Binds | None = None
+
+    @property
+    def binds_records(self) -> bool:
+        return self.binds != "output"
+
+
+def to_zeros(value: Any) -> Zeros:
+    """Structural zeros from a list of rules, or `{binds: output, rules: [..]}`."""
+    if isinstance(value, Zeros):
+        return value
+    if not isinstance(value, dict) or "rules" not in value:
+        return Zeros(to_rules(value))
+    if unknown := [key for key in value if key not in ("binds", "rules")]:
+        raise ValueError(f"{unknown[0]!r} is not a key here; there are rules and binds")
+    if (binds := value.get("binds")) not in (None, "records", "output"):
+        raise ValueError("binds is records or output")
+    return Zeros(to_rules(value["rules"]), binds)
+
+
+def _write_zeros(zeros: Zeros) -> Any:
+    rules = list(zeros.rules)
+    return rules if zeros.binds is None else {"binds": zeros.binds, "rules": rules}
+
+
+ZerosField = Annotated[InstanceOf[Zeros], BeforeValidator(to_zeros), PlainSerializer(_write_zeros)]
+"""Structural zeros, as written in a spec."""
 
 
 class _Model(BaseModel):
@@ -151,6 +187,11 @@ class ConstraintSpec(_Model):
     facilities: str | None = None
     open_to_all: tuple[str, ...] = ()
     group: str | None = None
+    binds: Binds | None = None
+
+    @property
+    def binds_records(self) -> bool:
+        return self.binds != "output"
 
     @model_validator(mode="after")
     def _one_bound(self) -> Self:
@@ -210,7 +251,7 @@ with warnings.catch_warnings():
         recodes: dict[Name, RecodeSpec] | None = None
         strategy: AnyStrategy | None = None
         constraints: tuple[ConstraintSpec, ...] | None = None
-        structural_zeros: Rules | None = None
+        structural_zeros: ZerosField | None = None
         edit_rules: tuple[EditRule, ...] | None = None
 
         @property
