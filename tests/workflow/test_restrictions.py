@@ -6,12 +6,15 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import flow_worlds
+import size_worlds
 import trellis
 from histogram_release_worlds import PEOPLE, problems, write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import InputError, SpecError
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
+from trellis.workflow.config.requirements import required_of_records
 from worlds import write_world
 
 HOMES = {
@@ -166,3 +169,39 @@ def test_no_sentence_on_protection_leaves_a_restriction_out():
     protection = Protection("person", Neighbours.REPLACE, 2, "state", ("the bounds",))
     assert len(protection.restrictions) == 2
     assert all(sentence in protection.in_words() for sentence in protection.restrictions)
+
+
+UNIT = {"data": {"origin": "home", "destination": "work", "unit": "person"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "required"),
+    [
+        ({}, []),
+        ({**UNIT}, ["exactly 1 trip(s) of each worker"]),
+        ({**UNIT, "privacy__max_contribution": 2, "trips": {"number": "at_most"}},
+         ["at most 2 trip(s) of each worker"]),
+        ({**UNIT, "privacy__max_contribution": 2, "trips": {"number": "at_most", "distinct": True}},
+         ["at most 2 trip(s) of each worker", "different pairs of areas for all trips of a worker"]),
+        ({**UNIT, "trips": {"number": "at_most", "above": "cap"}}, []),
+    ],
+)  # fmt: skip
+def test_trips_that_are_checked_restrict_and_trips_that_are_capped_do_not(
+    tmp_path, changes, required
+):
+    spec = flow_worlds.spec_in(tmp_path, **changes)
+    assert list(required_of_records(spec)) == required
+    plan = trellis.plan(spec, hierarchy=flow_worlds.AREAS)
+    assert list(plan.protection.required) == required
+
+
+@pytest.mark.parametrize(
+    ("changes", "n_required"),
+    [({}, 0), ({"sizes": {"cap": 8}}, 1), ({"data__quantity": "q", "data__max_quantity": 3}, 1)],
+)
+def test_sizes_that_are_refused_restrict_and_sizes_that_are_cut_do_not(
+    tmp_path, changes, n_required
+):
+    spec = size_worlds.spec_in(tmp_path, **changes)
+    plan = trellis.plan(spec, hierarchy=size_worlds.AREAS)
+    assert len(plan.protection.restrictions) == n_required
