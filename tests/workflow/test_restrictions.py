@@ -182,7 +182,8 @@ UNIT = {"data": {"origin": "home", "destination": "work", "unit": "person"}}
         ({**UNIT, "privacy__max_contribution": 2, "trips": {"number": "at_most"}},
          ["at most 2 trip(s) of each worker"]),
         ({**UNIT, "privacy__max_contribution": 2, "trips": {"number": "at_most", "distinct": True}},
-         ["at most 2 trip(s) of each worker", "different pairs of areas for all trips of a worker"]),
+         ["at most 2 trip(s) of each worker",
+          "different pairs of areas for all trips of a worker"]),
         ({**UNIT, "trips": {"number": "at_most", "above": "cap"}}, []),
     ],
 )  # fmt: skip
