@@ -17,11 +17,12 @@ def margins_by_size(run: PublicRun) -> str:
     """A line for each level: the margin in percent of the count, by size of the count."""
     lines = []
     for level in run.plan.levels:
-        table = run.table(run.tables(level)[0], ["count", "lower", "upper"])
+        table = run.table(run.tables(level)[0], ["count", "lower", "upper", "std_error"])
         if table["lower"].null_count:
             continue
-        count, lower, upper = (table[name].to_numpy() for name in table.column_names)
-        sizes, margins = typical_margins(count, (upper - lower) / 2)
+        count, lower, upper, std_error = (table[name].to_numpy() for name in table.column_names)
+        noisy = std_error > 0
+        sizes, margins = typical_margins(count[noisy], (upper - lower)[noisy] / 2)
         if len(sizes) > 1:
             lines.append(Series(level, sizes, margins))
     if not lines:
@@ -35,14 +36,18 @@ def margins_by_size(run: PublicRun) -> str:
 
 
 def typical_margins(count: NDArray, margin: NDArray[np.float64]) -> tuple[list[float], list[float]]:
-    """Median count and median margin in percent, by size class; exact counts are left out."""
-    used = (count >= 1) & (margin > 0)
+    """Median count and median margin in percent, by size class.
+
+    Zeros, and classes whose typical margin is zero, have no place on logarithmic axes.
+    """
+    used = count >= 1
     count, margin = count[used].astype(np.float64), margin[used]
     size_class = np.floor(_CLASSES_PER_DECADE * np.log10(count)).astype(np.int64)
     sizes, margins = [], []
     for number in np.unique(size_class):
         inside = size_class == number
-        if inside.sum() >= _SMALLEST_CLASS:
+        typical = float(np.median(100 * margin[inside] / count[inside]))
+        if inside.sum() >= _SMALLEST_CLASS and typical > 0:
             sizes.append(float(np.median(count[inside])))
-            margins.append(float(np.median(100 * margin[inside] / count[inside])))
+            margins.append(typical)
     return sizes, margins

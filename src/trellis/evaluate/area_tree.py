@@ -114,19 +114,24 @@ def _shape(hierarchy: Hierarchy, level: int) -> dict[str, Any]:
 
 
 def _values(measure: Measure) -> dict[str, Any]:
-    """The numbers, and how far below and above them their intervals reach."""
-    content: dict[str, Any] = {"value": _listed(measure.value)}
+    """The numbers, how far below and above them their intervals reach, and which are exact."""
+    digits = measure.decimals
+    content: dict[str, Any] = {"value": _listed(measure.value, digits)}
+    if not np.issubdtype(measure.value.dtype, np.integer):
+        content["digits"] = digits
     if measure.lower is not None and measure.upper is not None:
-        content["below"] = _listed(measure.value - measure.lower)
-        content["above"] = _listed(measure.upper - measure.value)
+        content["below"] = _listed(measure.value - measure.lower, digits)
+        content["above"] = _listed(measure.upper - measure.value, digits)
+    if measure.exact is not None and measure.exact.any():
+        content["exact"] = np.flatnonzero(measure.exact).tolist()
     return content
 
 
-def _listed(numbers: NDArray) -> list[Any]:
+def _listed(numbers: NDArray, digits: int) -> list[Any]:
     """Plain numbers for JSON; what is not known is null, and real numbers are kept short."""
     if np.issubdtype(numbers.dtype, np.integer):
         return numbers.tolist()
-    short = [float(f"{x:.6g}") if np.isfinite(x) else None for x in numbers.tolist()]
+    short = [round(x, digits) if np.isfinite(x) else None for x in numbers.tolist()]
     return [int(x) if x is not None and x == int(x) else x for x in short]
 
 

@@ -9,7 +9,16 @@ from importlib.metadata import version
 
 from trellis.evaluate.accuracy import margins_by_size
 from trellis.evaluate.charts import bar_chart
-from trellis.evaluate.html import bullets, link, number, paragraph, picture, section, table
+from trellis.evaluate.html import (
+    bullets,
+    decimals_for,
+    link,
+    number,
+    paragraph,
+    picture,
+    section,
+    table,
+)
 from trellis.evaluate.measures import measures
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
@@ -148,24 +157,29 @@ def how_accurate_it_is(run: PublicRun) -> str:
 
 
 def how_to_read_a_margin(run: PublicRun) -> str:
+    """An example: the first interval with two ends, or else the first number with noise."""
     if run.plan.expected_errors is None:
         return ""
+    narrow = ""
     for level, name in enumerate(run.plan.levels):
         areas = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
         for measure in measures(run, name):
-            if measure.lower is None or measure.upper is None:
+            if (i := measure.example) is None:
                 continue
-            ends = {"count": measure.value[0], "lower": measure.lower[0], "upper": measure.upper[0]}
+            ends = measure.at(i)
+            example = margin_section(run, name, str(areas[i]), measure.name, ends)
             if ends["lower"] < ends["upper"]:
-                return margin_section(run, name, areas[0], measure.name, ends)
-    return _margin_section(run, "Numbers of this release are exact.")
+                return example
+            narrow = narrow or example
+    return narrow or _margin_section(run, "Numbers of this release are exact.")
 
 
 def margin_section(
     run: PublicRun, level: str, area: str, cell: str, ends: Mapping[str, float]
 ) -> str:
     """How to read one count with its interval: `count`, `lower` and `upper` of `ends`."""
-    value, lower, upper = (number(ends[key]) for key in ("count", "lower", "upper"))
+    decimals = decimals_for(ends["upper"] - ends["lower"])
+    value, lower, upper = (number(ends[key], decimals) for key in ("count", "lower", "upper"))
     return _margin_section(
         run,
         f"For example, {level} {area} ({cell}): published {value}, interval {lower} to {upper}. "
