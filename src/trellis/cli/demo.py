@@ -37,6 +37,7 @@ def command(
 
 def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     from trellis.cli.show_plan import show_plan
+    from trellis.model.counted import in_percent
     from trellis.workflow.public_half import Release
 
     if terminal.quiet:
@@ -48,7 +49,8 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     columns = ["county", "published", "std error", "lower", "upper"]
     keys = ["geocode", "count", "std_error", "lower", "upper"]
     rows = [[_number(county[key]) for key in keys] for county in counties]
-    terminal.table("The first counties", columns, rows)
+    confidence = in_percent(release.plan.confidence)
+    terminal.table(f"The first counties: records, with {confidence} intervals", columns, rows)
     terminal.say("\nOpen next:")
     terminal.say(f"  {folder / 'report' / 'index.html'}   pictures of guarantee and accuracy")
     terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables beside it")

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.evaluate.charts import Axis, Series, line_chart
-from trellis.evaluate.public_run import PublicRun
+from trellis.evaluate.measures import statistics
+from trellis.evaluate.public_run import AREAS, PublicRun
+from trellis.model.counted import counted_in, in_percent
 
 _CLASSES_PER_DECADE = 2
 _SMALLEST_CLASS = 5
 """A point in the picture stands for at least so many counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableErrors:
+    """The standard errors of one released table."""
+
+    name: str
+    rows: int
+    least: float
+    median: float
+    most: float
+
+
+def table_errors(run: PublicRun) -> Iterator[TableErrors]:
+    """Of every published table of counts: levels, root first, then areas of interest."""
+    of_levels = [(name, name) for level in run.plan.levels for name in run.tables(level)]
+    of_areas = [(f"{area.name} ({AREAS})", f"{AREAS}/{area.name}") for area in run.plan.interests]
+    for name, file in [*of_levels, *of_areas]:
+        errors = run.table(file, ["std_error"])["std_error"]
+        if len(errors) > errors.null_count:
+            found = errors.drop_null().to_numpy()
+            spread = (float(f(found)) for f in (np.min, np.median, np.max))
+            yield TableErrors(name, len(errors), *spread)
+
+
+def statistic_margins(run: PublicRun, level: str) -> Iterator[tuple[str, float]]:
+    """Half of the typical interval of every statistic of group sizes that has one."""
+    for measure in statistics(run, level):
+        if measure.example is not None and measure.lower is not None and measure.upper is not None:
+            yield measure.name, float(np.nanmedian(measure.upper - measure.lower)) / 2
 
 
 def margins_by_size(run: PublicRun) -> str:
@@ -29,8 +64,8 @@ def margins_by_size(run: PublicRun) -> str:
         return ""
     return line_chart(
         "Margin of error by size of the count",
-        Axis("published count", log=True),
-        Axis("half the interval, % of the count", log=True),
+        Axis(f"published count ({counted_in(run.plan.kind)})", log=True),
+        Axis(f"half the {in_percent(run.plan.confidence)} interval, % of the count", log=True),
         lines,
     )
 

@@ -19,6 +19,7 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 
 MOST_CELLS = 60
 """So many cells of a table are shown area by area; the others are in the tables."""
+ALL_CELLS = "all cells together"
 
 _STATISTICS = {
     "mean_size": "mean size",
@@ -69,11 +70,15 @@ class Measure:
 
 
 def measures(run: PublicRun, level: str) -> list[Measure]:
-    """All that is shown about the areas of a level, in the order of the hierarchy."""
+    """All that is shown about the areas of a level, in the order of the hierarchy.
+
+    Of a histogram that is the smallest table: its others may have thousands of cells for each area.
+    """
     found: dict[str, Measure] = {}
     if run.plan.kind == GROUP_SIZES:
-        found |= {measure.name: measure for measure in _statistics(run, level)}
-    for table in run.tables(level):
+        found |= {measure.name: measure for measure in statistics(run, level)}
+    tables = run.tables(level)
+    for table in tables if run.plan.histogram is None else tables[:1]:
         found |= {measure.name: measure for measure in _cells(run, level, table)}
     return list(found.values())
 
@@ -89,7 +94,7 @@ def _cells(run: PublicRun, level: str, name: str) -> Iterator[Measure]:
         yield Measure("count", value[:, 0], lower[:, 0], upper[:, 0], exact[:, 0])
         return
     if name == run.tables(level)[0]:
-        yield Measure("all cells together", value.sum(axis=1))
+        yield Measure(ALL_CELLS, value.sum(axis=1))
     for i, label in enumerate(_labels(run, name, min(n_cells, MOST_CELLS))):
         yield Measure(label, value[:, i], lower[:, i], upper[:, i], exact[:, i])
 
@@ -103,7 +108,8 @@ def _labels(run: PublicRun, name: str, n_cells: int) -> list[str]:
     return [", ".join(f"{key} {value}" for key, value in row.items()) for row in rows]
 
 
-def _statistics(run: PublicRun, level: str) -> Iterator[Measure]:
+def statistics(run: PublicRun, level: str) -> Iterator[Measure]:
+    """What is published about the sizes of groups, beside their counts."""
     table = run.table(f"statistics/{level}")
     names = table["statistic"].to_pylist()
     width = names.index(names[0], 1) if names.count(names[0]) > 1 else len(names)
