@@ -8,6 +8,7 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
+from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.confidential_half import measure_into
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import foreseen, prepare
@@ -67,6 +68,9 @@ def _measure(
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
+        warnings = accuracy_warnings(prepared, expected)
+    for text in warnings:
+        progress.warn(text)
     measure_into(
         folder,
         replace(prepared, plan=expected),

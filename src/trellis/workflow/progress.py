@@ -8,10 +8,12 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told when a stage begins; the block ends when the stage does."""
+    """Told when a stage begins, where the block ends with the stage, and of what to think over."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]: ...
+
+    def warn(self, text: str) -> None: ...
 
 
 class Silent:
@@ -21,3 +23,6 @@ class Silent:
     def stage(self, name: str) -> Iterator[None]:
         del name
         yield
+
+    def warn(self, text: str) -> None:
+        del text
