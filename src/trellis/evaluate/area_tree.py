@@ -56,7 +56,7 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
     return section(
         "Areas",
         paragraph(_how_to_use(run, names)),
-        _CONTROLS.replace("INTERVAL", f"{in_percent(run.plan.confidence)} interval"),
+        _CONTROLS.replace("INTERVAL", f"{_percent(run)}interval"),
         f"<noscript>{_plain(run)}</noscript>",
         _others(run, run.plan.levels[len(shown) :]),
         data_block("tree-data", content),
@@ -73,8 +73,13 @@ def _levels(run: PublicRun) -> tuple[str, ...]:
 def _how_to_use(run: PublicRun, names: list[str]) -> str:
     text = (
         f"Open an area to see the areas in it. Counts are in {counted_in(run.plan.kind)}. The "
-        "black mark is the published number, the blue band its interval of "
-        f"{in_percent(run.plan.confidence)} confidence. Exact is what has no noise."
+        "black mark is the published number"
+    )
+    text += (
+        f", the blue band its interval of {in_percent(run.plan.confidence)} confidence. Exact is "
+        "what has no noise."
+        if run.plan.has_variances
+        else ". The method of this release has no intervals."
     )
     if run.plan.histogram is not None:
         text += " Here is the smallest table of each level; the others are files."
@@ -151,8 +156,13 @@ def _plain(run: PublicRun) -> str:
         if found and areas <= _MOST_PLAIN_ROWS:
             name = name or found[0].name
             rows += [_row(run, level, i, found[0]) for i in range(areas)]
-    ends = [f"{end}, {in_percent(run.plan.confidence)}" for end in ("lower", "upper")]
+    ends = [f"{_percent(run)}{end}" for end in ("lower", "upper")]
     return table(["area", name, *ends], rows)
+
+
+def _percent(run: PublicRun) -> str:
+    """What stands before a word for an interval, where there are any."""
+    return f"{in_percent(run.plan.confidence)} " if run.plan.has_variances else ""
 
 
 def _row(run: PublicRun, level: int, index: int, measure: Measure) -> list[str]:

@@ -239,5 +239,7 @@ def how_to_cite(run: PublicRun) -> str:
         "How to cite",
         paragraph("Put the publisher's name and the place of publication around this:"),
         f'<p class="cite">{escape(text)}</p>',
-        paragraph("State the interval with every number that you quote."),
+        paragraph("State the interval with every number that you quote.")
+        if plan.has_variances
+        else "",
     )
