@@ -35,7 +35,7 @@ class Listener:
         self.heard.append(name)
         yield
 
-    def warn(self, text):
+    def advise(self, text):
         self.heard.append(f"warning: {text}")
 
 

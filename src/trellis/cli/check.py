@@ -18,7 +18,7 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find everything that is wrong with a release; nothing is spent or written."""
+    """Find everything that is wrong with a release. Nothing is spent or written."""
     from trellis.model.counted import counted_for
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec

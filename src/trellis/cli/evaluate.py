@@ -30,7 +30,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the tables of a finished run with the records; what is found is confidential."""
+    """Compare a finished run with the records. What is found is confidential."""
     from trellis.workflow.evaluation import evaluate_run
     from trellis.workflow.evaluation_files import level_row
 

@@ -26,7 +26,7 @@ _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
     """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
     for warning in report.warnings:
-        terminal.warn(warning)
+        terminal.advise(warning)
     for note in report.notes:
         terminal.result(note)
     if report.errors:

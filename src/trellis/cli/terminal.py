@@ -61,7 +61,7 @@ class Terminal:
         for line in unsaid_bindings(spec):
             self.say(line)
 
-    def warn(self, text: str) -> None:
+    def advise(self, text: str) -> None:
         """Something to think over before it is too late: said even when quiet."""
         self._err.print(Text("warning: " + one_line(text)))
 

@@ -28,7 +28,7 @@ def check(
 ) -> Plan:
     """Read and validate all that a run reads; nothing is spent.
 
-    Accuracy that is of no use is no fault: `progress` is warned of it.
+    Accuracy that is of no use is no fault: `progress` is told.
     """
     prepared = prepare(spec, hierarchy, data, areas, destinations)
     source = resolve_source(spec, spec.data.source, data, "data.source")
@@ -39,5 +39,5 @@ def check(
     ledger.check(spec.dataset, "", agreed_cost(prepared.plan), terms_of(spec, new_edition), print_)
     plan = foreseen(prepared)
     for text in accuracy_warnings(prepared, plan):
-        (progress or Silent()).warn(text)
+        (progress or Silent()).advise(text)
     return plan

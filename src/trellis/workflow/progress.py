@@ -8,12 +8,14 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told when a stage begins, where the block ends with the stage, and of what to think over."""
+    """Told when a stage begins; the block ends when the stage does."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]: ...
 
-    def warn(self, text: str) -> None: ...
+    def advise(self, text: str) -> None:
+        """Something for the operator to think over; nothing of it is published."""
+        ...
 
 
 class Silent:
@@ -24,5 +26,5 @@ class Silent:
         del name
         yield
 
-    def warn(self, text: str) -> None:
+    def advise(self, text: str) -> None:
         del text
