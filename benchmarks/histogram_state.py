@@ -20,11 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
+from trellis.workflow.progress import Silent
+
 SIZES = (6_000, 20_000, 60_000)
 NATION = 8_000_000
 
 
-class Clock:
+class Clock(Silent):
     """Notes how long each stage takes."""
 
     def __init__(self) -> None:

@@ -21,12 +21,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, process_time
 
+from trellis.workflow.progress import Silent
+
 EXAMPLE = Path(__file__).parents[1] / "examples" / "nation"
 SIZES = {"one state": 1, "ten states": 10, "the nation": 51}
 MOST_SECONDS, MOST_GIGABYTES = 90, 6
 
 
-class Stopwatch:
+class Stopwatch(Silent):
     """Times the stages of a run by the names they have in the terminal."""
 
     def __init__(self) -> None:

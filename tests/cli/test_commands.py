@@ -1,6 +1,8 @@
 """Every command on a small generated state: what it says, what it leaves, how it goes on."""
 
+import inspect
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,11 +17,13 @@ import yaml
 from typer.testing import CliRunner
 
 import trellis
+from flow_worlds import write_flow_world
 from trellis.cli.app import app
 from trellis.privacy.ledger import Ledger
 from trellis.verify import verify_run
 from trellis.workflow import api, confidential_half, demo, public_half
 from trellis.workflow.demo import write_demo
+from trellis.workflow.histogram_demo import write_histogram_demo
 from trellis.workflow.run_folder import RunFolder
 from worlds import REMOVE, write_world
 
@@ -120,6 +124,44 @@ def test_version():
     assert succeed("--version").split() == ["trellis", trellis.__version__]
 
 
+def test_summaries_of_commands_are_whole_sentences_at_80_columns():
+    listed = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    _, _, lines = listed.partition("Commands:\n")
+    summaries = dict(line.split(maxsplit=1) for line in lines.strip().splitlines())
+    assert set(summaries) >= set(COMMANDS)
+    for summary in summaries.values():
+        assert summary.endswith(".")
+        assert not summary.endswith("...")
+
+
+def test_the_demo_prints_commands_that_work_from_here(done, tmp_path):
+    """The environment need not be active: the program is then named by its path."""
+    program = tmp_path / "bin dir" / "trellis"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom trellis.cli import main\nmain()\n")
+    program.chmod(0o755)
+    quoted = {**os.environ, "PATH": os.defpath}
+    said = subprocess.run([program, "demo", "--out", done], env=quoted, cwd=tmp_path,
+                          capture_output=True, text=True, check=True).stdout  # fmt: skip
+    _, _, after = said.partition("Try next:\n")
+    lines = [line.strip() for line in after.splitlines()]
+    assert [line[0] for line in lines] == ["#", "'"] * 4
+    for line in lines[1:2] + lines[-1:]:  # verify and ledger
+        subprocess.run(line, shell=True, env=quoted, cwd=tmp_path, check=True)
+    shown = subprocess.run([program, "demo", "--out", done], cwd=tmp_path, check=True, text=True,
+                           env={**os.environ, "PATH": str(program.parent)},
+                           capture_output=True).stdout  # fmt: skip
+    assert "\n  trellis verify " in shown
+
+
+def test_the_demo_states_its_sizes():
+    said = " ".join(succeed("demo", "--help").split())
+    assert "50,000 blocks" in said
+    assert "6,000 blocks" in said
+    assert inspect.signature(write_demo).parameters["n_blocks"].default == 50_000
+    assert inspect.signature(write_histogram_demo).parameters["n_blocks"].default == 6_000
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command):
     text = succeed(command, "--help")
@@ -165,6 +207,12 @@ def test_check_says_that_all_is_well_and_writes_nothing(world):
     assert "is fine: demo, 5 levels, 400 areas" in said
     assert "Nothing was spent" in said
     assert hashes(world) == before
+
+
+def test_check_of_flows_counts_pairs(tmp_path):
+    said = succeed("check", write_flow_world(tmp_path))
+    assert "pairs on the last" in said
+    assert "areas" not in said.replace("areas.csv", "")
 
 
 def test_check_allows_a_new_edition_that_is_declared(done):
@@ -220,6 +268,26 @@ def test_a_finished_run_is_left_alone(done):
     before = hashes(done)
     assert "finished already; nothing was done or spent" in succeed("run", done / "spec.yaml")
     assert hashes(done) == before
+
+
+@pytest.mark.parametrize("command", ["run", "measure"])
+def test_a_finished_run_says_if_the_records_have_changed(done, command):
+    people = done / "data" / "people.parquet"
+    pq.write_table(pq.read_table(people).slice(1), people)
+    before = hashes(done)
+    result = invoke(command, done / "spec.yaml")
+    assert result.exit_code == 0
+    [line] = [line for line in result.stderr.splitlines() if "records have changed" in line]
+    assert "a new name" in line
+    assert "--new-edition" in line
+    assert hashes(done) == before  # nothing of it is kept, spent or published
+    succeed("run", done / "spec.yaml", "--out", done / "second", "--new-edition")
+    assert "records have changed" not in invoke("run", done / "spec.yaml", "--out",
+                                                done / "second").stderr  # fmt: skip
+
+
+def test_a_finished_run_whose_records_are_the_same_warns_of_nothing(done):
+    assert "warning" not in invoke("run", done / "spec.yaml").stderr
 
 
 def test_a_finished_run_needs_neither_records_nor_ledger(done):

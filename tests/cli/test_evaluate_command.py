@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import size_worlds
 import spine_worlds
 import trellis
+from flow_worlds import write_flow_world
 from trellis.cli.app import app
 from trellis.verify import verify_run
 from trellis.workflow.demo import write_demo
@@ -49,6 +50,29 @@ def refused(result, words):
 
 
 # -- evaluate -------------------------------------------------------------------------------------
+
+
+def test_tables_say_what_their_numbers_are_in(state, tmp_path):
+    shown = evaluate(state, tmp_path / "out").output
+    assert "against the truth, errors in records" in shown
+    assert "90 % covered" in shown
+    page = (tmp_path / "out" / "CONFIDENTIAL-evaluation.html").read_text(encoding="utf-8")
+    assert "Errors are in records." in page
+    assert "90 % intervals:" in page
+
+
+def test_flows_are_compared_by_pairs(tmp_path):
+    """The number beside a mean is that of the pairs it is a mean of, and is called so."""
+    spec = write_flow_world(tmp_path)
+    run = trellis.run(trellis.Spec.load(spec)).path
+    shown = invoke("evaluate", run, "--truth", spec, "--confidential-out", tmp_path / "out")
+    assert shown.exit_code == 0, shown.output
+    assert "pairs" in shown.output
+    assert "areas" not in shown.output
+    assert "errors in trips" in shown.output
+    content = json.loads((tmp_path / "out" / "CONFIDENTIAL-evaluation.json").read_text())
+    assert content["counts_of"] == "trips"
+    assert all(level["areas"] == level["counts"] for level in content["levels"])
 
 
 @pytest.mark.parametrize("truth", ["data/people.parquet", "spec.yaml"])

@@ -47,6 +47,28 @@ def test_tables_fit_a_narrow_terminal(world, tmp_path):
     assert shown.count("\n") == wide.count("\n")
 
 
+def test_large_and_odd_numbers_are_not_broken_on_a_narrow_terminal(world):
+    spec = world(accuracy=[{"level": "state", "within": 300_007}], privacy__budget=REMOVE,
+                 privacy__shares={"state": "9999/10001", "town": "2/10001"})  # fmt: skip
+    narrow, wide = (invoke("plan", spec, columns=n).output for n in (80, 200))
+    assert max(len(line) for line in narrow.splitlines() if "│" in line) <= 80
+    numbers = [word for word in wide.split() if word[0] in "(0123456789" and "/" not in word]
+    assert any(word.count(",") > 1 for word in numbers)
+    assert set(numbers) <= set(narrow.split())
+
+
+def test_tables_say_what_their_numbers_are_in(world, tmp_path):
+    options = ("--compare", "uniform", "--simulate", 2, "--prior", tmp_path / "old.csv")
+    shown = invoke("plan", world(accuracy=TARGETS), *options).output
+    titles = [line for line in shown.splitlines() if "┏" not in line]
+    for words in ("gls_topdown; errors in records", "count; std error in records",
+                  "Bias of clipping by true count, in records", "Accuracy, in records",
+                  "strategies, in records", "root mean square errors in records",
+                  "Bias of published counts by true count, in records"):  # fmt: skip
+        assert any(words in line for line in titles)
+    assert "90 % coverage" in shown
+
+
 def test_json_has_the_same_numbers(world):
     content = json.loads(invoke("plan", world(accuracy=TARGETS), "--json").stdout)
     town = content["expected_errors"][-1]

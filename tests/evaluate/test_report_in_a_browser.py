@@ -88,6 +88,24 @@ def test_areas_open_and_can_be_found(program, state, tmp_path):
         assert page.complaints == []
 
 
+def test_only_numbers_without_noise_are_called_exact(program, state):
+    blocks = trellis.Release(state).table("block")
+    single = [
+        row["geocode"]
+        for row in blocks.to_pylist()
+        if row["lower"] == row["upper"] and row["std_error"] > 0
+    ]
+    assert single
+    shown = "document.querySelector('#tree tr.here').cells[2].textContent"
+    with Page(program) as page:
+        page.open(state / "report/index.html")
+        assert page.run("document.querySelector('#tree tbody tr').cells[2].textContent") == "exact"
+        type_in(page, single[0])
+        page.run("document.querySelector('#found button').click()")
+        assert page.run(shown) == "0 to 0"
+        assert page.complaints == []
+
+
 def test_the_report_prints(program, state, tmp_path):
     with Page(program) as page:
         page.open(state / "report/index.html")

@@ -17,11 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from flow_worlds import release_into as flow_release_into
+from histogram_release_worlds import write_histogram_world
 from size_worlds import release_into as size_release_into
+from spine_worlds import release as spine_release
 from trellis.evaluate.accuracy import typical_margins
-from trellis.evaluate.area_tree import SCRIPT, area_tree
+from trellis.evaluate.area_tree import SCRIPT, _values, area_tree
 from trellis.evaluate.charts import HEIGHT, WIDTH, Axis, Series, bar_chart, line_chart
-from trellis.evaluate.html import data_block
+from trellis.evaluate.html import data_block, number
+from trellis.evaluate.measures import Measure
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
@@ -67,6 +71,12 @@ def public_run(path: Path) -> PublicRun:
     return PublicRun(
         path, folder.plan(), folder.hierarchy(), folder.identity().run_id, "2026-01-31"
     )
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """The cells of all rows of all tables."""
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    return [[unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", row)] for row in rows]
 
 
 class Checker(HTMLParser):
@@ -190,6 +200,38 @@ def test_the_tree_holds_the_released_tables(tmp_path):
         assert upper == table["upper"].to_pylist()
 
 
+def test_noisy_zeros_are_not_called_exact(tmp_path):
+    """A noisy zero often has the interval 0 to 0; exact is what has no noise at all."""
+    towns = [f"t{i:03}" for i in range(200)]
+    areas = pa.table({"nation": ["n"] * 200, "state": ["s"] * 200, "town": towns})
+    people = pa.table({"town": towns, "people": [1000] + [0] * 199})
+    spec = trellis.Spec.parse(changed(SPEC, unprotected__totals=["nation"],
+                                      privacy__budget={"rho": 100}), tmp_path)  # fmt: skip
+    run = public_run(trellis.run(spec, tmp_path / "run", data=people, hierarchy=areas).path)
+    data, n_single = Checker(area_tree(run)).data, 0
+    for level, name in enumerate(run.plan.levels):
+        table = run.table(name)
+        exact = [i for i, error in enumerate(table["std_error"].to_pylist()) if error == 0]
+        assert data[f"values-{level}-0"].get("exact", []) == exact
+        single = np.asarray(table["lower"]) == np.asarray(table["upper"])
+        n_single += single.sum() - len(exact)
+    assert data["values-0-0"]["exact"] == [0]
+    assert n_single > 0
+    assert "lower === upper" not in SCRIPT
+    assert 'exact ? "exact"' in SCRIPT
+    assert "Numbers of this release are exact" not in report_page(run)
+
+
+def test_an_interval_narrower_than_a_thousandth_shows_its_two_ends():
+    share = Measure("share", np.array([0.5]), np.array([0.49998]), np.array([0.50002]),
+                    np.array([False]))  # fmt: skip
+    assert number(0.49998, share.decimals) == "0.49998"
+    assert number(0.50002, share.decimals) == "0.50002"
+    count = Measure("count", np.array([1_234_567.8]), np.array([1_234_560.2]),
+                    np.array([1_234_571.4]), np.array([False]))  # fmt: skip
+    assert _values(count)["value"] == [1_234_567.8]  # not rounded to six digits
+
+
 def test_codes_that_begin_with_the_code_above_are_kept_short(tmp_path):
     write_demo(tmp_path, n_blocks=60)
     trellis.run(trellis.Spec.load(tmp_path / "spec.yaml"), tmp_path / "run")
@@ -241,7 +283,77 @@ def test_statistics_of_group_sizes_come_first(tmp_path):
     kept = data["values-0-0"]["value"][0]
     rows = run.table(f"statistics/{run.plan.levels[0]}").to_pylist()
     (mean,) = [row["value"] for row in rows if row["statistic"] == "mean_size"]
-    assert kept == pytest.approx(mean, rel=1e-5)
+    assert kept == pytest.approx(mean, abs=1e-3)
+
+
+def test_every_published_table_is_in_the_accuracy_section(tmp_path):
+    run = public_run(spine_release(tmp_path).path)
+    tables = {name: name for name in run.plan.levels} | {
+        "place (areas)": "areas/place", "zone (areas)": "areas/zone"}  # fmt: skip
+    text = rows_of(report_page(run))
+    for shown, file in tables.items():
+        errors = np.asarray(run.table(file)["std_error"])
+        spread = (errors.min(), np.median(errors), errors.max())
+        assert [shown, f"{errors.size:,}", *(f"{x:.3g}" for x in spread)] in text
+
+
+def test_histograms_have_a_tree_of_areas(tmp_path):
+    """The smallest table of each level; a level without a table still holds those below it."""
+    spec = write_histogram_world(
+        tmp_path, output__tables={"nation": ["total"], "town": ["adult * sex", "total"]}
+    )
+    run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
+    page = report_page(run)
+    data = Checker(page).data
+    assert data["tree-data"] == {"levels": ["nation", "state", "town"], "measures": ["count"]}
+    assert data["level-1"]["codes"] == ["a", "b", "c"]
+    assert "values-1-0" not in data
+    towns = run.table("town/total")
+    assert data["values-2-0"]["value"] == towns["count"].to_pylist()
+    assert SCRIPT in page
+    listed = rows_of(page)
+    for level, query, cells in (("nation", "total", "1"), ("town", "adult * sex", "4")):
+        assert any(row[:2] == [level, query] and row[3] == cells for row in listed)
+
+
+def test_a_histogram_may_have_a_tree_without_totals(tmp_path):
+    spec = write_histogram_world(tmp_path, output__tables={"state": ["sex"]},
+                                 output__microdata=False)  # fmt: skip
+    run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
+    data = Checker(report_page(run)).data
+    assert data["tree-data"] == {
+        "levels": ["nation", "state"], "measures": ["all cells together", "sex f", "sex m"],
+    }  # fmt: skip
+
+
+def test_a_page_without_a_tree_has_no_script(plain, monkeypatch):
+    monkeypatch.setitem(report_page.__globals__, "area_tree", no_tree)
+    monkeypatch.setitem(
+        report_page.__globals__, "SECTIONS", (no_tree, *report_page.__globals__["SECTIONS"][:1])
+    )
+    assert SCRIPT not in report_page(plain)
+
+
+def no_tree(run: PublicRun) -> str:
+    del run
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["counts", "group_sizes", "flows"])
+def test_every_table_says_what_its_numbers_are_in(tmp_path, kind):
+    make = {"counts": lambda: run_of(tmp_path),
+            "group_sizes": lambda: public_run(size_release_into(tmp_path).path),
+            "flows": lambda: public_run(flow_release_into(tmp_path).path)}  # fmt: skip
+    run = make[kind]()
+    unit = {"counts": "records", "group_sizes": "groups", "flows": "trips"}[kind]
+    text = unescape(report_page(run))
+    assert f"sd of the noise ({unit})" in text
+    assert f"in {unit}; 0 is exact:" in text
+    assert "90 %" in text
+    if kind != "flows":
+        assert '<th scope="col">90 % interval</th>' in text
+    if kind == "group_sizes":
+        assert "median over areas, with 90 % confidence:" in text
 
 
 def test_areas_of_a_ragged_tree_that_only_pass_through_are_left_out(tmp_path):

@@ -51,7 +51,7 @@ def command(
         Path | None, typer.Option("--svg", help="Draw the curve beside the zCDP bound.")
     ] = None,
 ) -> None:
-    """State the exact guarantee of a release, or of mechanisms given as options."""
+    """State the exact guarantee of a release, or of mechanisms."""
     given = [*_parse("gaussian", "sigma2", gaussian), *_parse("laplace", "scale", laplace)]
     if target is not None and (given or neighbours is not None or max_contribution != 1):
         raise PrivacyError("Name a spec, plan or run folder, or give mechanisms; not both.")

@@ -18,15 +18,17 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find everything that is wrong with a release; nothing is spent or written."""
+    """Find everything that is wrong with a release. Nothing is spent or written."""
+    from trellis.model.counted import counted_for
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec
 
     terminal, loaded = ctx.obj.hushed(quiet), Spec.load(spec)
     terminal.say_bindings(loaded)
     with logging_confidentially(confidential_log):
-        plan = check(loaded, new_edition=new_edition)
+        plan = check(loaded, new_edition=new_edition, progress=terminal)
+    number = f"{plan.areas[-1]:,} {counted_for(plan.kind)}"
     terminal.say(
-        f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {plan.areas[-1]:,} areas on "
-        "the last. Nothing was spent."
+        f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {number} on the last. "
+        "Nothing was spent."
     )

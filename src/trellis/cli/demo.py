@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,18 +13,21 @@ import typer
 from trellis.cli.run import release_into
 from trellis.cli.terminal import Quiet, Terminal
 
-NAME = "demo"
+NAME, PROGRAM = "demo", "trellis"
 
 
 def command(
     ctx: typer.Context,
     out: Annotated[Path, typer.Option("--out", help="Where to put it.")] = Path("trellis-demo"),
     histogram: Annotated[
-        bool, typer.Option("--histogram", help="Household type x age x ethnicity x race.")
+        bool,
+        typer.Option(
+            "--histogram", help="6,000 blocks, by household type x age x ethnicity x race."
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make up a small state and release it; spec and data stay to be edited."""
+    """Make up a state of 50,000 blocks and release it. Spec and data stay to be edited."""
     from trellis.workflow.demo import write_demo
     from trellis.workflow.histogram_demo import write_histogram_demo
 
@@ -37,6 +43,7 @@ def command(
 
 def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     from trellis.cli.show_plan import show_plan
+    from trellis.model.counted import in_percent
     from trellis.workflow.public_half import Release
 
     if terminal.quiet:
@@ -48,19 +55,31 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     columns = ["county", "published", "std error", "lower", "upper"]
     keys = ["geocode", "count", "std_error", "lower", "upper"]
     rows = [[_number(county[key]) for key in keys] for county in counties]
-    terminal.table("The first counties", columns, rows)
+    confidence = in_percent(release.plan.confidence)
+    terminal.table(f"The first counties: records, with {confidence} intervals", columns, rows)
     terminal.say("\nOpen next:")
     terminal.say(f"  {folder / 'report' / 'index.html'}   pictures of guarantee and accuracy")
     terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables beside it")
     terminal.say(f"  {folder / 'privacy.json'}   what is protected, and how well")
     terminal.say(f"  {spec}   the spec: edit it, for example the shares")
+    trellis, where, run = _own_name(), shlex.quote(str(spec)), shlex.quote(str(folder))
+    ledger = shlex.quote(str(spec.parent / "ledger.sqlite"))
     terminal.say("Try next:")
-    terminal.say(f"  trellis verify {folder}   checks every promise independently")
-    terminal.say(f"  trellis plan {spec}   shows shares, noise and errors before spending")
-    terminal.say(f"  trellis run {spec} --out second   makes a second release, charged again")
-    terminal.say(
-        f"  trellis ledger {release.plan.dataset} --ledger {spec.parent / 'ledger.sqlite'}"
-    )
+    for comment, command in (
+        ("checks every promise independently", f"verify {run}"),
+        ("shows shares, noise and errors before spending", f"plan {where}"),
+        ("makes a second release, charged again", f"run {where} --out second"),
+        ("shows what has been spent", f"ledger {release.plan.dataset} --ledger {ledger}"),
+    ):
+        terminal.say(f"  # {comment}:\n  {trellis} {command}")
+
+
+def _own_name() -> str:
+    """What to type to run this program from here: its path, unless the shell finds it by name."""
+    here, found = Path(sys.argv[0]), shutil.which(PROGRAM)
+    if here.stem != PROGRAM or not here.is_file() or (found and here.samefile(found)):
+        return PROGRAM
+    return shlex.quote(str(here))
 
 
 def _number(value: object) -> str:

@@ -26,7 +26,7 @@ def command(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate and release from a measured run folder; no record is needed, nothing is spent."""
+    """Estimate and release from measurements. No record is needed, nothing is spent."""
     from trellis.workflow.public_half import Release, finish, left_out, reestimate
     from trellis.workflow.run_folder import RunFolder
 

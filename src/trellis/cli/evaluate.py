@@ -30,9 +30,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare the tables of a finished run with the records; what is found is confidential."""
+    """Compare a finished run with the records. What is found is confidential."""
     from trellis.workflow.evaluation import evaluate_run
-    from trellis.workflow.evaluation_files import COLUMNS, level_row
+    from trellis.workflow.evaluation_files import level_row
 
     terminal = ctx.obj.hushed(quiet or as_json)
     found = evaluate_run(folder, truth, confidential_out, progress=terminal)
@@ -41,8 +41,9 @@ def command(
         return
     if not terminal.quiet:
         errors, zeros = slice(1, _N_ERRORS), slice(_N_ERRORS, None)
-        for what, part in (("errors", errors), ("zeros, and intervals", zeros)):
+        said = f"errors in {found.units.counts}"
+        for what, part in ((said, errors), ("zeros, and intervals", zeros)):
             rows = [[row[0], *row[part]] for row in map(level_row, found.levels)]
             title = f"CONFIDENTIAL: {found.release} against the truth, {what}"
-            terminal.table(title, [COLUMNS[0], *COLUMNS[part]], rows)
+            terminal.table(title, [found.units.columns[0], *found.units.columns[part]], rows)
     terminal.say(f"Wrote {confidential_out}. It tells about the records: do not publish it.")

@@ -18,7 +18,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", help="The spec to write.")] = Path("spec.yaml"),
     quiet: Quiet = False,
 ) -> None:
-    """Write a starter spec from the names and types of columns; no value is looked at."""
+    """Write a starter spec from names and types of columns. No value is looked at."""
     from trellis.workflow.config.gaps import GAP
     from trellis.workflow.starter import write_starter
 

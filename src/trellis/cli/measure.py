@@ -19,7 +19,7 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Charge the ledger and write noisy measurements; estimation can follow elsewhere."""
+    """Charge the ledger and write noisy measurements. Estimation can follow elsewhere."""
     from trellis.workflow.api import measure
     from trellis.workflow.config import Spec
 

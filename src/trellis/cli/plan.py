@@ -62,7 +62,7 @@ def command(
         Path | None, typer.Option("--picture", help="Draw what the spine does, as SVG.")
     ] = None,
 ) -> None:
-    """Show shares, noise, expected errors and the guarantee; no counts are touched."""
+    """Show shares, noise, expected errors and the guarantee. No counts are touched."""
     from trellis.workflow.config import Spec
     from trellis.workflow.plan_report import plan_report, report_to_json
 

@@ -10,7 +10,7 @@ NAME = "report"
 
 
 def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
-    """Write the report of a finished run anew, from its public files alone."""
+    """Write the report of a finished run again, from its public files."""
     from trellis.workflow.public_half import remake_report
     from trellis.workflow.run_folder import RunFolder
 

@@ -28,7 +28,7 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Measure, estimate and release; started again, it goes on where it stopped."""
+    """Measure, estimate and release. Started again, it goes on where it stopped."""
     with logging_confidentially(confidential_log):
         release_into(ctx.obj.hushed(quiet), spec, out, new_edition)
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from trellis.cli.numbers import rounded
 from trellis.cli.terminal import Terminal
 from trellis.errors import RunFolderError
 from trellis.evaluate.planning_pictures import error_picture, shares_picture
+from trellis.model.counted import in_percent
 from trellis.planning.outlook import SIZES, SMALL_SIZES, ErrorLine, StrategyLine
 from trellis.planning.targets import Met
 from trellis.privacy.guarantee import round_up
@@ -23,6 +25,8 @@ _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
     """Errors by size, targets, other strategies and simulated releases, as far as there are any."""
+    for warning in report.warnings:
+        terminal.advise(warning)
     for note in report.notes:
         terminal.result(note)
     if report.errors:
@@ -41,13 +45,14 @@ def _show_errors(terminal: Terminal, lines: Sequence[ErrorLine]) -> None:
     relative, bias = [], []
     for line in lines:
         name = [_name(line), line.query]
-        parts = [f"{100 * value:.2g} %" for value in line.relative_errors.values()]
-        relative.append([*name, f"{line.median:.3g}", *parts])
+        parts = [f"{rounded(100 * value, 2)} %" for value in line.relative_errors.values()]
+        relative.append([*name, rounded(line.median), *parts])
         bias.append([*name, *map(_short, line.clipping_bias.values())])
     columns = ["level", "query", "std error", *(f"at {size:,}" for size in SIZES)]
-    terminal.table("Expected relative error by true count", columns, relative)
+    title = "Expected relative error by true count; std error in records"
+    terminal.table(title, columns, relative)
     columns = ["level", "query", *(f"at {size:,}" for size in SMALL_SIZES)]
-    terminal.table("Bias of clipping by true count", columns, bias)
+    terminal.table("Bias of clipping by true count, in records", columns, bias)
 
 
 def _show_targets(terminal: Terminal, report: PlanReport) -> None:
@@ -56,14 +61,14 @@ def _show_targets(terminal: Terminal, report: PlanReport) -> None:
     rows = [
         [
             line.target.label,
-            f"within {line.reached:.3g}",
-            f"within {line.median:.3g}",
+            f"within {rounded(line.reached)}",
+            f"within {rounded(line.median)}",
             "yes" if line.is_met else "no",
             _saving(line),
         ]
         for line in report.targets
     ]
-    terminal.table("Accuracy", columns, rows)
+    terminal.table("Accuracy, in records, at the confidence of each target", columns, rows)
     terminal.result(f"What decides: {'; '.join(report.decided_by)}.")
     if tied := [line.target.label for line in report.targets if line.is_tied]:
         terminal.result(f"These bind together, to relax one saves nothing: {'; '.join(tied)}.")
@@ -81,12 +86,12 @@ def _show_comparison(terminal: Terminal, lines: Sequence[StrategyLine]) -> None:
     """A column for each strategy: there may be many published tables."""
     names = [line.name for line in lines]
     rows = [
-        [table, *(f"{line.std_errors[table]:.3g}" for line in lines)]
+        [table, *(rounded(line.std_errors[table]) for line in lines)]
         for table in lines[0].std_errors
     ]
     errors = [f"{line.squared_error / lines[0].squared_error:.4g}" for line in lines]
     rows.append(["squared error", *errors])
-    terminal.table("Median standard errors of strategies", ["published", *names], rows)
+    terminal.table("Median standard errors of strategies, in records", ["published", *names], rows)
     levels = dict.fromkeys(level for line in lines for level in line.shares)
     rows = [
         [level, *(f"{100 * line.shares.get(level, 0):.3g} %" for line in lines)] for level in levels
@@ -104,10 +109,15 @@ def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
         rates = (line.false_positive_rate, line.coverage)
         errors.append([_name(line), *map(_three, roots), *map(_percent, rates)])
         bias.append([_name(line), *map(_short, line.bias.values())])
-    title = f"{simulation.releases} simulated releases of the prior: errors of published counts"
-    columns = ["level", "error", "linear", "expected", "false positives", "coverage"]
+    title = (
+        f"{simulation.releases} simulated releases of the prior: root mean square errors in records"
+    )
+    confidence = in_percent(report.plan.confidence)
+    columns = ["level", "error", "linear", "expected", "false positives", f"{confidence} coverage"]
     terminal.table(title, columns, errors)
-    terminal.table("Bias of published counts by true count", ["level", *_classes()], bias)
+    terminal.table(
+        "Bias of published counts by true count, in records", ["level", *_classes()], bias
+    )
     terminal.result("linear: before clipping and rounding, where the expected errors hold.")
     _tell_targets(terminal, report.targets, simulation)
 
@@ -133,11 +143,11 @@ def _unit(report: PlanReport) -> str:
 
 
 def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2g}" if abs(value) >= 0.005 else "0"
+    return "-" if value is None else rounded(value, 2) if abs(value) >= 0.005 else "0"
 
 
 def _three(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else rounded(value)
 
 
 def _percent(value: float | None) -> str:

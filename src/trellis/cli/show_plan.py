@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
+from trellis.cli.numbers import rounded, short
 from trellis.cli.show_queries import show_queries
 from trellis.cli.show_spine import show_effects, spine_rows
 from trellis.cli.terminal import Terminal
+from trellis.model.counted import counted_for, counted_in
 from trellis.model.flow_estimators import looks_below
 from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
@@ -19,13 +19,14 @@ from trellis.privacy.guarantee import round_up
 def show_plan(terminal: Terminal, plan: Plan) -> None:
     """Levels with shares, noise and expected errors, then what it costs."""
     law = next(q.noise.name for q in plan.queries if q.noise is not None)
-    title = f"{plan.release}: {law} noise, {plan.method}"
+    unit = counted_in(plan.kind)
+    title = f"{plan.release}: {law} noise, {plan.method}; errors in {unit}"
     if plan.histogram is not None:
         show_queries(terminal, plan, title)
     else:
         rows = [_row(plan, level) for level in plan.levels] if not plan.spine else spine_rows(plan)
-        counted = "pairs" if plan.kind == FLOWS else "areas"
-        columns = ["level", counted, "share", "noise", "noise sd", "std error"]
+        symbol = "sigma^2" if law == "discrete_gaussian" else "scale"
+        columns = ["level", counted_for(plan.kind), "share", symbol, "noise sd", "std error"]
         columns = columns if not plan.spine else ["spine", "nodes", *columns[2:5]]
         terminal.table(title, columns, rows)
     if plan.kind == FLOWS and looks_below(plan.method):
@@ -60,16 +61,8 @@ def _row(plan: Plan, level: str) -> list[str]:
     query = plan.query(level, asked)
     if query is None or query.noise is None:
         return [level, areas, "-", _unmeasured(plan, level), "-", _expected(plan, level)]
-    symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
-    noise, sd = f"{symbol} = {_short(query.noise.parameter)}", f"{query.variance**0.5:.3g}"
-    if level in plan.unprotected_totals and plan.kind != GROUP_SIZES:
-        noise += ", total exact"
-    return [level, areas, str(query.share), noise, sd, _expected(plan, level)]
-
-
-def _short(value: Fraction) -> str:
-    """The fraction, or about what it is where it is long; JSON has it in full."""
-    return str(value) if len(str(value)) <= 12 else f"{float(value):.6g}.."
+    noise, sd = short(query.noise.parameter), rounded(query.variance**0.5)
+    return [level, areas, short(query.share), noise, sd, _expected(plan, level)]
 
 
 def _unmeasured(plan: Plan, level: str) -> str:
@@ -80,8 +73,8 @@ def _unmeasured(plan: Plan, level: str) -> str:
 def _expected(plan: Plan, level: str) -> str:
     for error in plan.expected_errors or ():
         if error.level == level:
-            spread = "" if error.least == error.most else f" ({error.least:.3g}-{error.most:.3g})"
-            return f"{error.median:.3g}{spread}"
+            least, middle, most = map(rounded, (error.least, error.median, error.most))
+            return middle if least == most else f"{middle} ({least}-{most})"
     return "-"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from trellis.cli.numbers import rounded, short
 from trellis.cli.terminal import Terminal
 from trellis.model.plan import Plan, PlannedQuery
 from trellis.model.queries import parse_query
@@ -40,10 +41,8 @@ def _row(plan: Plan, query: PlannedQuery) -> list[str]:
     cells = f"{parse_query(plan.schema, query.query).n_cells:,}"
     if query.noise is None:
         return [query.level, areas, query.query, cells, "-", "exact"]
-    share = str(query.share)
-    if len(share) > 15:
-        share = f"{float(query.share):.4g}"
-    return [query.level, areas, query.query, cells, share, f"{query.variance**0.5:.3g}"]
+    sd = rounded(query.variance**0.5)
+    return [query.level, areas, query.query, cells, short(query.share), sd]
 
 
 def _weak_pass(plan: Plan, name: str) -> str:

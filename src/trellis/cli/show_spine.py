@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trellis.cli.numbers import rounded, short
 from trellis.cli.terminal import Terminal
 from trellis.model.areas import Effect
 from trellis.model.plan import Plan
@@ -27,17 +28,8 @@ def spine_rows(plan: Plan) -> list[list[str]]:
                 what = "exact" if name in plan.unprotected_totals else "not measured"
                 rows.append([name, f"{n:,}", "-", what, "-"])
                 continue
-            symbol = "sigma^2" if query.noise.name == "discrete_gaussian" else "scale"
-            amount = float(query.noise.parameter)
-            rows.append(
-                [
-                    name,
-                    f"{n:,}",
-                    str(share),
-                    f"{symbol} = {amount:.4g}",
-                    f"{query.variance**0.5:.3g}",
-                ]
-            )
+            amount, sd = short(query.noise.parameter), rounded(query.variance**0.5)
+            rows.append([name, f"{n:,}", short(share), amount, sd])
     return rows
 
 
@@ -49,7 +41,9 @@ def show_effects(terminal: Terminal, plan: Plan) -> None:
         rows = [_row(effect) for effect in plan.effects if not effect.is_level]
         plain = [[name, n, far.partition(" ")[0], error] for name, n, far, error, *_ in rows]
         terminal.table(
-            "Areas of interest: means", ["areas", "number", "distance", "std error"], plain
+            "Areas of interest: means, errors in records",
+            ["areas", "number", "distance", "std error"],
+            plain,
         )
         return
     terminal.result("Spine: " + "; ".join(plan.spine.steps) + ".")
@@ -57,8 +51,8 @@ def show_effects(terminal: Terminal, plan: Plan) -> None:
         "areas", "number", "distance", "std error before", "after", "ratio", "after / before"
     ]  # fmt: skip
     rows = [_row(effect) for effect in sorted(plan.effects, key=lambda e: e.is_level)]
-    terminal.table("Areas of interest and published levels: means, before and after the spine",
-                   columns, rows)  # fmt: skip
+    title = "Areas of interest and published levels: means, errors in records"
+    terminal.table(title, columns, rows)
     worse = [e for e in plan.effects if e.ratio > 1.005]
     if worse:
         words = ", ".join(f"{e.name} ({e.ratio:.2f}x)" for e in worse)
@@ -71,8 +65,8 @@ def _row(effect: Effect) -> list[str]:
         f"{effect.name} (level)" if effect.is_level else effect.name,
         f"{effect.entities:,}",
         f"{far:.1f} -> {near:.1f}",
-        f"{effect.error_before:.3g}",
-        f"{effect.error_after:.3g}",
+        rounded(effect.error_before),
+        rounded(effect.error_after),
         f"{effect.ratio:.2f}",
         "#" * max(1, min(4 * _BAR, round(_BAR * effect.ratio))),
     ]
@@ -102,14 +96,14 @@ def show_suggestion(
     rows = [
         [
             _short(c.steps),
-            f"{c.score:.3g}",
+            rounded(c.score),
             f"{c.score / plain.score:.2f}" if plain.score else "-",
-            *(f"{error:.3g}" for error in c.errors),
+            *map(rounded, c.errors),
         ]
         for c in best
     ]
     terminal.table(
-        f"The best of {len(candidates)} settings, by the weighted expected standard error",
+        f"The best of {len(candidates)} settings, by weighted expected std error (records)",
         ["settings", "weighted", "ratio", *names],
         rows,
     )

@@ -61,6 +61,10 @@ class Terminal:
         for line in unsaid_bindings(spec):
             self.say(line)
 
+    def advise(self, text: str) -> None:
+        """Something to think over before it is too late: said even when quiet."""
+        self._err.print(Text("warning: " + one_line(text)))
+
     def result(self, text: str) -> None:
         """What was asked for."""
         self._out.print(Text(text))

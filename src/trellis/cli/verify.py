@@ -10,7 +10,7 @@ NAME = "verify"
 
 
 def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
-    """Re-read all files of a run and check every promise; exit code 1 if one is broken."""
+    """Re-read all files of a run and check every promise. Exit code 1 if one is broken."""
     from trellis.verify import verify_run
 
     terminal = ctx.obj.hushed(quiet)

@@ -8,7 +8,7 @@
   const shapes = new Map(), numbers = new Map();
   const body = document.querySelector("#tree tbody");
   const chosen = document.getElementById("measure");
-  const format = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+  const format = (number, digits = 0) => number.toLocaleString("en", { maximumFractionDigits: digits });
 
   const element = (tag, text, className) => {
     const made = document.createElement(tag);
@@ -36,11 +36,17 @@
   function interval(level, index) {
     const key = `values-${level}-${chosen.value}`;
     if (!document.getElementById(key)) return { value: null, lower: null, upper: null };
-    if (!numbers.has(key)) numbers.set(key, read(key));
-    const { value, below, above } = numbers.get(key);
+    if (!numbers.has(key)) {
+      const block = read(key);
+      numbers.set(key, { ...block, exact: new Set(block.exact) });
+    }
+    const { value, below, above, exact, digits } = numbers.get(key);
     const v = value[index];
     const known = v !== null && below && below[index] !== null;
-    return { value: v, lower: known ? v - below[index] : null, upper: known ? v + above[index] : null };
+    return {
+      value: v, lower: known ? v - below[index] : null, upper: known ? v + above[index] : null,
+      exact: exact.has(index), digits,
+    };
   }
 
   function childRange(level, index) {
@@ -70,10 +76,11 @@
   function fill(row, most) {
     const { level, index } = row.place, numbers = interval(level, index);
     const [, shown, range, drawn] = row.cells;
-    shown.textContent = numbers.value === null ? "–" : format.format(numbers.value);
-    const { lower, upper } = numbers;
+    const { value, lower, upper, exact, digits } = numbers;
+    shown.textContent = value === null ? "–" : format(value, digits);
+    // A noisy count of zero often has an interval of a single number: it is not exact for that.
     range.textContent = lower === null ? "–"
-      : lower === upper ? "exact" : `${format.format(lower)} to ${format.format(upper)}`;
+      : exact ? "exact" : `${format(lower, digits)} to ${format(upper, digits)}`;
     drawn.replaceChildren(...(numbers.value === null || !(most > 0) ? [] : [bar(numbers, most)]));
   }
 
@@ -141,7 +148,7 @@
   }
 
   function moreRow(parent, level, left) {
-    const row = element("tr"), cell = element("td"), button = element("button", `${format.format(left)} more`);
+    const row = element("tr"), cell = element("td"), button = element("button", `${format(left)} more`);
     row.isMore = true;
     row.place = { level };
     cell.colSpan = 4;

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.evaluate.html import data_block, link, number, paragraph, resource, section, table
-from trellis.evaluate.measures import MOST_CELLS, Measure, measures
+from trellis.evaluate.measures import ALL_CELLS, MOST_CELLS, Measure, measures
 from trellis.evaluate.public_run import PublicRun
+from trellis.model.counted import counted_in, in_percent
 from trellis.model.hierarchy import Hierarchy
 
 MOST_BYTES = 16_000_000
@@ -29,20 +30,18 @@ _CONTROLS = """<div class="controls screen">
 <ol id="found"></ol>
 <div class="wide"><table id="tree"><thead><tr><th scope="col">area</th>
 <th scope="col">published</th>
-<th scope="col">interval</th><th scope="col" class="bar">beside its neighbours</th></tr></thead>
+<th scope="col">INTERVAL</th><th scope="col" class="bar">beside its neighbours</th></tr></thead>
 <tbody></tbody></table></div>"""
 
 
 def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
     """The levels that fit, root first; the tables of the others are linked."""
-    blocks, shown = [], []
+    blocks, shown, names = [], [], []
     room = most_bytes
-    first = measures(run, run.plan.levels[0])
-    names = [measure.name for measure in first]
-    for level, name in enumerate(run.plan.levels):
+    for level, name in enumerate(_levels(run)):
         if run.plan.areas[level] * _FEWEST_BYTES > room or _n_numbers(run, name) > room:
             break
-        found = first if level == 0 else measures(run, name)
+        found = measures(run, name)
         names += [measure.name for measure in found if measure.name not in names]
         made = _level_blocks(run.hierarchy, level, found, names)
         size = sum(len(block.encode()) for block in made)
@@ -56,30 +55,44 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
     content = {"levels": shown, "measures": names}
     return section(
         "Areas",
-        paragraph(_how_to_use(run)),
-        _CONTROLS,
-        f"<noscript>{_plain(run, first)}</noscript>",
+        paragraph(_how_to_use(run, names)),
+        _CONTROLS.replace("INTERVAL", f"{_percent(run)}interval"),
+        f"<noscript>{_plain(run)}</noscript>",
         _others(run, run.plan.levels[len(shown) :]),
         data_block("tree-data", content),
         *blocks,
     )
 
 
-def _how_to_use(run: PublicRun) -> str:
+def _levels(run: PublicRun) -> tuple[str, ...]:
+    """The levels down to the last one that has a table."""
+    n_levels = max(i + 1 for i, level in enumerate(run.plan.levels) if run.tables(level))
+    return run.plan.levels[:n_levels]
+
+
+def _how_to_use(run: PublicRun, names: list[str]) -> str:
     text = (
-        "Open an area to see the areas in it. The black mark is the published number, the blue "
-        f"band its interval of {100 * float(run.plan.confidence):g} % confidence."
+        f"Open an area to see the areas in it. Counts are in {counted_in(run.plan.kind)}. The "
+        "black mark is the published number"
     )
-    if run.plan.schema.n_cells > 1:
+    text += (
+        f", the blue band its interval of {in_percent(run.plan.confidence)} confidence. Exact is "
+        "what has no noise."
+        if run.plan.has_variances
+        else ". The method of this release has no intervals."
+    )
+    if run.plan.histogram is not None:
+        text += " Here is the smallest table of each level; the others are files."
+    if ALL_CELLS in names:
         text += " Sums of several cells have no interval."
-    if run.plan.schema.n_cells > MOST_CELLS:
+    if len(names) > MOST_CELLS:
         text += f" Of a table with more than {MOST_CELLS} cells, the first {MOST_CELLS} are here."
     return text
 
 
 def _n_numbers(run: PublicRun, level: str) -> int:
     """The least that is read to show a level."""
-    return min(run.n_rows(name) for name in run.tables(level))
+    return min((run.n_rows(name) for name in run.tables(level)), default=0)
 
 
 def _level_blocks(
@@ -114,35 +127,51 @@ def _shape(hierarchy: Hierarchy, level: int) -> dict[str, Any]:
 
 
 def _values(measure: Measure) -> dict[str, Any]:
-    """The numbers, and how far below and above them their intervals reach."""
-    content: dict[str, Any] = {"value": _listed(measure.value)}
+    """The numbers, how far below and above them their intervals reach, and which are exact."""
+    digits = measure.decimals
+    content: dict[str, Any] = {"value": _listed(measure.value, digits)}
+    if not np.issubdtype(measure.value.dtype, np.integer):
+        content["digits"] = digits
     if measure.lower is not None and measure.upper is not None:
-        content["below"] = _listed(measure.value - measure.lower)
-        content["above"] = _listed(measure.upper - measure.value)
+        content["below"] = _listed(measure.value - measure.lower, digits)
+        content["above"] = _listed(measure.upper - measure.value, digits)
+    if measure.exact is not None and measure.exact.any():
+        content["exact"] = np.flatnonzero(measure.exact).tolist()
     return content
 
 
-def _listed(numbers: NDArray) -> list[Any]:
+def _listed(numbers: NDArray, digits: int) -> list[Any]:
     """Plain numbers for JSON; what is not known is null, and real numbers are kept short."""
     if np.issubdtype(numbers.dtype, np.integer):
         return numbers.tolist()
-    short = [float(f"{x:.6g}") if np.isfinite(x) else None for x in numbers.tolist()]
+    short = [round(x, digits) if np.isfinite(x) else None for x in numbers.tolist()]
     return [int(x) if x is not None and x == int(x) else x for x in short]
 
 
-def _plain(run: PublicRun, first: list[Measure]) -> str:
+def _plain(run: PublicRun) -> str:
     """The first two levels as a plain table, for readers without scripts."""
-    rows = [_row(run, 0, 0, first[0])]
-    if len(run.plan.levels) > 1 and run.plan.areas[1] <= _MOST_PLAIN_ROWS:
-        below = measures(run, run.plan.levels[1])[0]
-        rows += [_row(run, 1, i, below) for i in range(run.plan.areas[1])]
-    return table(["area", first[0].name, "lower", "upper"], rows)
+    rows, name = [], ""
+    for level, areas in enumerate(run.plan.areas[:2]):
+        found = measures(run, run.plan.levels[level])
+        if found and areas <= _MOST_PLAIN_ROWS:
+            name = name or found[0].name
+            rows += [_row(run, level, i, found[0]) for i in range(areas)]
+    ends = [f"{_percent(run)}{end}" for end in ("lower", "upper")]
+    return table(["area", name, *ends], rows)
+
+
+def _percent(run: PublicRun) -> str:
+    """What stands before a word for an interval, where there are any."""
+    return f"{in_percent(run.plan.confidence)} " if run.plan.has_variances else ""
 
 
 def _row(run: PublicRun, level: int, index: int, measure: Measure) -> list[str]:
     codes = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
     ends = (measure.value, measure.lower, measure.upper)
-    numbers = ["" if e is None or not np.isfinite(e[index]) else number(e[index]) for e in ends]
+    numbers = [
+        "" if e is None or not np.isfinite(e[index]) else number(e[index], measure.decimals)
+        for e in ends
+    ]
     return [str(codes[index]), *numbers]
 
 

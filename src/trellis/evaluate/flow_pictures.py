@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-import numpy as np
 import pyarrow.compute as pc
 
+from trellis.evaluate.accuracy import table_errors
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import paragraph, picture, section, table
 from trellis.evaluate.public_run import PublicRun
+from trellis.model.counted import in_percent
 from trellis.model.flow_estimators import looks_below
 
 Flow = tuple[str, str, int, float]
@@ -41,7 +42,7 @@ def flows_between_areas(run: PublicRun) -> str:
         ),
         paragraph(f"The largest flows of level {fine_name}:"),
         table(
-            ["origin", "destination", "trips", "standard error"],
+            ["origin", "destination", "trips", "standard error (trips)"],
             [
                 [origin, destination, f"{count:,}", f"{error:.3g}"]
                 for origin, destination, count, error in _largest(run, fine_name)[:_MOST_ROWS]
@@ -51,10 +52,12 @@ def flows_between_areas(run: PublicRun) -> str:
 
 
 def how_accurate_flows_are(run: PublicRun) -> str:
-    """The median standard error of the flows that are listed, by level."""
-    found = ((level, run.table(level, ["std_error"])["std_error"]) for level in run.plan.levels)
-    errors = [(level, float(np.median(column))) for level, column in found if len(column)]
-    title = "Standard error of a flow, median of those listed"
+    """The standard errors of the flows that are listed, by level."""
+    errors = list(table_errors(run))
+    rows = [[e.name, f"{e.rows:,}", *(f"{x:.3g}" for x in (e.least, e.median, e.most))]
+            for e in errors]  # fmt: skip
+    bars = [(e.name, e.median) for e in errors]
+    title = "Standard error of a flow (trips), median of those listed"
     rests_on = (
         "the best linear unbiased estimate from all measurements above and below it"
         if looks_below(run.plan.method)
@@ -63,12 +66,14 @@ def how_accurate_flows_are(run: PublicRun) -> str:
     return section(
         "How accurate it is",
         paragraph(
-            f"The standard error of a flow is that of {rests_on}. The true number lies "
-            f"between lower and upper with confidence {run.plan.confidence}, for a flow that was "
-            "named before the table was seen. Of flows that were picked because they are listed, "
-            "more are too high than too low. A pair without any trip can be listed."
+            f"The standard error of a flow is that of {rests_on}. The true number lies between "
+            f"lower and upper with {in_percent(run.plan.confidence)} confidence, for a flow that "
+            "was named before the table was seen. Of flows that were picked because they are "
+            "listed, more are too high than too low. A pair without any trip can be listed."
         ),
-        *([picture(bar_chart(title, "", errors))] if errors else []),
+        picture(bar_chart(title, "", bars)) if bars else "",
+        paragraph("Standard errors of all listed flows, in trips; 0 is exact:"),
+        table(["table", "listed pairs", "least", "median", "largest"], rows),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.evaluate.accuracy import table_errors
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import bullets, link, paragraph, picture, section, table
 from trellis.evaluate.public_run import RELEASE, PublicRun
@@ -20,19 +21,20 @@ from trellis.storage.constraints import read_constraints
 
 
 def published_tables(run: PublicRun) -> str:
-    """Each table with its size and the median of its standard errors."""
+    """Each table with its size and its standard errors."""
     plan = run.plan
     assert plan.histogram is not None
     rows, totals = [], []
+    errors = {found.name: found for found in table_errors(run)}
     for level, query in plan.histogram.tables:
-        name = f"{level}/{query.replace(' * ', ',')}"
-        errors = run.table(name, ["std_error"])["std_error"]
-        median = None if errors.null_count else float(np.median(errors.to_numpy()))
-        if query == TOTAL and median is not None:
-            totals.append((level, median))
+        found = errors.get(f"{level}/{query.replace(' * ', ',')}")
+        if query == TOTAL and found is not None:
+            totals.append((level, found.median))
         areas, cells = plan.areas[plan.levels.index(level)], parse_query(plan.schema, query).n_cells
-        shown = "-" if median is None else f"{median:.3g}"
-        rows.append([level, query, f"{areas:,}", f"{cells:,}", shown])
+        shown = ["-"] * 3 if found is None else [
+            f"{x:.3g}" for x in (found.least, found.median, found.most)
+        ]  # fmt: skip
+        rows.append([level, query, f"{areas:,}", f"{cells:,}", *shown])
     return section(
         "What is published, and how accurate it is",
         paragraph(
@@ -40,8 +42,11 @@ def published_tables(run: PublicRun) -> str:
             f"all measurements. {_published(plan)} The tables are in the folder release, one for "
             "each level and query."
         ),
-        picture(bar_chart("Median standard error of a total", "", totals)) if totals else "",
-        table(["level", "query", "areas", "cells", "median std error"], rows),
+        picture(bar_chart("Median standard error of a total (records)", "", totals))
+        if totals
+        else "",
+        paragraph("Standard errors of all published counts, in records; 0 is exact:"),
+        table(["level", "query", "areas", "cells", "least", "median", "largest"], rows),
     )
 
 

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from math import floor, log10
 from typing import Any
 from urllib.parse import quote
+
+LEAST_DECIMALS, MOST_DECIMALS = 3, 12
 
 
 def resource(name: str) -> str:
@@ -72,9 +75,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f'<div class="wide"><table>{head_row}<tbody>{body}</tbody></table></div>'
 
 
-def number(value: float) -> str:
-    """A number for people: whole, or with at most three decimals."""
-    return f"{float(value):,.3f}".rstrip("0").rstrip(".")
+def number(value: float, decimals: int = LEAST_DECIMALS) -> str:
+    """A number for people: whole, or with at most so many decimals."""
+    return f"{float(value):,.{decimals}f}".rstrip("0").rstrip(".")
+
+
+def decimals_for(width: float) -> int:
+    """How many decimals numbers need so that the ends of an interval of this width differ."""
+    if not 0 < width < 1:
+        return LEAST_DECIMALS
+    return min(MOST_DECIMALS, max(LEAST_DECIMALS, 1 - floor(log10(width))))
 
 
 def link(address: str, text: str) -> str:

@@ -12,7 +12,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.parquet import read_table, table_shape
 
-RELEASE = "release"
+RELEASE, AREAS = "release", "areas"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +28,13 @@ class PublicRun:
     date: str
 
     def tables(self, level: str) -> list[str]:
-        """The tables of a level, smallest first: one of its name, or several in its folder."""
+        """The tables of a level, smallest first: one of its name, or several in its folder.
+
+        A level of a histogram may have none.
+        """
         folder = self.path / RELEASE
         if not (folder / level).is_dir():
-            return [level]
+            return [level] if self.plan.histogram is None else []
         names = [f"{level}/{path.stem}" for path in (folder / level).glob("*.parquet")]
         return sorted(names, key=lambda name: (self.n_rows(name), name))
 

@@ -46,6 +46,7 @@ HISTOGRAM_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.where_the_budget_went,
     published_tables,
     how_to_read_a_histogram_margin,
+    area_tree,
     what_the_counts_keep,
     sections.how_to_cite,
 )
@@ -67,6 +68,6 @@ def report_page(run: PublicRun) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
     kind = "histogram" if run.plan.histogram is not None else run.plan.kind
     makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
-    body = [f"<h1>{escape(run.plan.release)}</h1>", *(make(run) for make in makers)]
-    script = SCRIPT if area_tree in makers else ""  # it looks for the tree
-    return page(run.plan.release, filter(None, body), script)
+    made = {make: make(run) for make in makers}
+    body = [f"<h1>{escape(run.plan.release)}</h1>", *filter(None, made.values())]
+    return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "")

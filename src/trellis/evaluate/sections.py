@@ -7,12 +7,22 @@ from fractions import Fraction
 from html import escape
 from importlib.metadata import version
 
-from trellis.evaluate.accuracy import margins_by_size
+from trellis.evaluate.accuracy import margins_by_size, statistic_margins, table_errors
 from trellis.evaluate.charts import bar_chart
-from trellis.evaluate.html import bullets, link, number, paragraph, picture, section, table
+from trellis.evaluate.html import (
+    bullets,
+    decimals_for,
+    link,
+    number,
+    paragraph,
+    picture,
+    section,
+    table,
+)
 from trellis.evaluate.measures import measures
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
+from trellis.model.counted import counted_for, counted_in, in_percent
 from trellis.model.flows import FLOWS
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import (
@@ -28,7 +38,7 @@ from trellis.privacy.neighbours import Neighbours
 def what_is_released(run: PublicRun) -> str:
     plan = run.plan
     what = {GROUP_SIZES: "Groups by size", FLOWS: "Flows"}.get(plan.kind, "Counts")
-    counted = "possible pairs" if plan.kind == FLOWS else "areas"
+    counted = "possible pairs" if plan.kind == FLOWS else counted_for(plan.kind)
     cells = "" if plan.schema.n_cells == 1 else f", {plan.schema.n_cells:,} cells for each area"
     together = " and put together so that they add up" if plan.adds_up else ""
     rows = "".join(
@@ -122,7 +132,7 @@ def where_the_budget_went(run: PublicRun) -> str:
     return section(
         "Where the budget went",
         picture(bar_chart("Share of the budget", " %", bars)),
-        table(["level", "query", "share", "sd of the noise"], rows),
+        table(["level", "query", "share", f"sd of the noise ({counted_in(plan.kind)})"], rows),
     )
 
 
@@ -132,59 +142,81 @@ def how_accurate_it_is(run: PublicRun) -> str:
             "How accurate it is",
             paragraph("The method of this release has no margins of error."),
         )
-    errors = [(e.level, e.median) for e in run.plan.expected_errors]
-    by_size = margins_by_size(run)
+    unit, errors, by_size = counted_in(run.plan.kind), list(table_errors(run)), margins_by_size(run)
+    rows = [[e.name, f"{e.rows:,}", *map(_three, (e.least, e.median, e.most))] for e in errors]
+    bars = [(e.name, e.median) for e in errors]
     return section(
         "How accurate it is",
         paragraph(
             "A standard error belongs to the best linear unbiased estimate of a count, made from "
             "all measurements. It is known from the noise alone."
         ),
-        picture(bar_chart("Median standard error of a count", "", errors)),
-        picture(by_size, "Small counts are uncertain; large ones are nearly exact.")
-        if by_size
-        else "",
+        picture(bar_chart(f"Median standard error of a count ({unit})", "", bars)),
+        paragraph(f"Standard errors of all published counts, in {unit}; 0 is exact:"),
+        table(["table", "counts", "least", "median", "largest"], rows),
+        _statistics(run),
+        picture(by_size, "Beside a small count, its margin is large.") if by_size else "",
     )
 
 
+def _statistics(run: PublicRun) -> str:
+    """How wide the intervals of statistics of group sizes are."""
+    if run.plan.kind != GROUP_SIZES:
+        return ""
+    rows = [
+        [level, statistic, number(width, decimals_for(width))]
+        for level in run.plan.levels
+        for statistic, width in statistic_margins(run, level)
+    ]
+    said = "Half of an interval of a statistic, median over areas, with"
+    return paragraph(f"{said} {in_percent(run.plan.confidence)} confidence:") + table(
+        ["level", "statistic", "half interval"], rows
+    )
+
+
+def _three(value: float) -> str:
+    return f"{value:.3g}"
+
+
 def how_to_read_a_margin(run: PublicRun) -> str:
+    """An example: the first interval with two ends, or else the first number with noise."""
     if run.plan.expected_errors is None:
         return ""
+    narrow = ""
     for level, name in enumerate(run.plan.levels):
         areas = run.hierarchy.codes(level)[~run.hierarchy.passes_through[level]]
         for measure in measures(run, name):
-            if measure.lower is None or measure.upper is None:
+            if (i := measure.example) is None:
                 continue
-            ends = {"count": measure.value[0], "lower": measure.lower[0], "upper": measure.upper[0]}
+            ends = measure.at(i)
+            example = margin_section(run, name, str(areas[i]), measure.name, ends)
             if ends["lower"] < ends["upper"]:
-                return margin_section(run, name, areas[0], measure.name, ends)
-    return _margin_section(run, "Numbers of this release are exact.")
+                return example
+            narrow = narrow or example
+    return narrow or _margin_section(run, "Numbers of this release are exact.")
 
 
 def margin_section(
     run: PublicRun, level: str, area: str, cell: str, ends: Mapping[str, float]
 ) -> str:
     """How to read one count with its interval: `count`, `lower` and `upper` of `ends`."""
-    value, lower, upper = (number(ends[key]) for key in ("count", "lower", "upper"))
+    decimals = decimals_for(ends["upper"] - ends["lower"])
+    value, lower, upper = (number(ends[key], decimals) for key in ("count", "lower", "upper"))
     return _margin_section(
         run,
         f"For example, {level} {area} ({cell}): published {value}, interval {lower} to {upper}. "
-        f"With {_percent(run)} % confidence the true number lies in it.",
+        f"With {in_percent(run.plan.confidence)} confidence the true number lies in it.",
     )
 
 
-def _percent(run: PublicRun) -> str:
-    return f"{100 * float(run.plan.confidence):g}"
-
-
 def _margin_section(run: PublicRun, example: str) -> str:
-    percent = _percent(run)
+    share = 100 * float(run.plan.confidence)
     return section(
         "How to read a margin of error",
         paragraph(example),
         bullets(
             [
-                f"Of 100 such intervals about {percent} contain the true count. Some miss it.",
+                f"Of 100 such intervals about {share:g} contain the true count. Some miss it.",
                 "The published count need not lie in the middle: it is made to add up.",
                 "Two areas whose intervals overlap may be equally large.",
                 "Do not add up ends of intervals; take the interval of the area that holds them.",
@@ -207,5 +239,7 @@ def how_to_cite(run: PublicRun) -> str:
         "How to cite",
         paragraph("Put the publisher's name and the place of publication around this:"),
         f'<p class="cite">{escape(text)}</p>',
-        paragraph("State the interval with every number that you quote."),
+        paragraph("State the interval with every number that you quote.")
+        if plan.has_variances
+        else "",
     )

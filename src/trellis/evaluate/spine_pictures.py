@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trellis.evaluate.charts import before_after_chart
 from trellis.evaluate.html import link, paragraph, picture, section
-from trellis.evaluate.public_run import PublicRun
+from trellis.evaluate.public_run import AREAS, PublicRun
 from trellis.model.areas import Effect
 
 
@@ -17,7 +17,7 @@ def effect_chart(effects: Sequence[Effect]) -> str:
         (f"{e.name} (level)" if e.is_level else e.name, e.error_before, e.error_after)
         for e in ordered
     ]
-    return before_after_chart("Mean expected standard error of areas and levels", rows)
+    return before_after_chart("Mean expected standard error of a count, in records", rows)
 
 
 def areas_of_interest(run: PublicRun) -> str:
@@ -27,7 +27,9 @@ def areas_of_interest(run: PublicRun) -> str:
         return ""
     parts = []
     for area in plan.interests:
-        files = [link(place, place.rpartition("/")[2]) for place in run.links(f"areas/{area.name}")]
+        files = [
+            link(place, place.rpartition("/")[2]) for place in run.links(f"{AREAS}/{area.name}")
+        ]
         parts.append(f"<p>{' '.join(files)}: {area.entities:,} areas.</p>")
     if plan.spine is not None:
         said = (

@@ -14,6 +14,7 @@ import numpy as np
 from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL, ExpectedError, Plan, PlannedQuery
+from trellis.planning.level_variances import level_variances
 from trellis.privacy.group_size_changes import SizeQuery
 
 
@@ -23,14 +24,10 @@ def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
         return plan
     if plan.kind == FLOWS:
         return replace(plan, expected_errors=tuple(map(_own_noise, plan.queries, plan.areas)))
-    from trellis.numerics import tree_gls  # compiles; commands that only check do without
-
-    variance = [_variance(plan, name) for name in plan.levels]
-    subtree = tree_gls.variances_up(hierarchy, variance)
-    if plan.cell_query == DETAILED and plan.query(plan.levels[0], TOTAL) is not None:
-        # The exact sum of the root's cells leaves their contrasts only.
-        subtree[0] = subtree[0] * (1 - 1 / plan.schema.n_cells)
-    final = tree_gls.variances_down(hierarchy, subtree)
+    has_sum = plan.cell_query == DETAILED and plan.query(plan.levels[0], TOTAL) is not None
+    # The exact sum of the root's cells leaves their contrasts only.
+    root_part = 1 - 1 / plan.schema.n_cells if has_sum else 1.0
+    final = level_variances(hierarchy, [_variance(plan, name) for name in plan.levels], root_part)
     # A count by size is the difference of two cumulative ones, except at the ends.
     factor = 2 if plan.cell_query == SizeQuery.CUMULATIVE else 1
     lines = []

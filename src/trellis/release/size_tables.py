@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import SIZE_MECHANISMS
-from trellis.release.reading_guide import levels_in_markdown, protected_in_markdown
+from trellis.release.reading_guide import (
+    SUMS_OF_ERRORS,
+    levels_in_markdown,
+    protected_in_markdown,
+)
 from trellis.release.size_statistics import statistics_table
 from trellis.release.tables import write_level_table
 
@@ -56,6 +60,8 @@ The published `count` uses more: no count is negative, and sizes have an order. 
 enclose the true count with the stated confidence: an interval around the unbiased estimate, floored
 at zero, rounded to whole numbers, and widened where needed to contain the published count. The
 confidence is {plan.confidence}.
+
+{SUMS_OF_ERRORS} Use the published level that is the sum.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
 

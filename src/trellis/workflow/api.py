@@ -8,12 +8,18 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
-from trellis.workflow.confidential_half import measure_into
+from trellis.workflow.accuracy_warnings import accuracy_warnings
+from trellis.workflow.confidential_half import measure_into, records_have_changed
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
+
+RECORDS_CHANGED = (
+    "The records have changed since this release was measured, and it stays as it is. To release "
+    "them as they are now, give the release a new name in the spec, and add --new-edition."
+)
 
 
 def plan(spec: Spec, *, hierarchy: Any = None, areas: Any = None, destinations: Any = None) -> Plan:
@@ -61,12 +67,17 @@ def _measure(
                 f"{folder.path} holds a run of another spec. Choose another folder with --out."
             )
         if folder.is_measured:
+            if records_have_changed(folder, spec, frames.data):
+                progress.advise(RECORDS_CHANGED)
             return
     with progress.stage("plan"):
         prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas, frames.destinations)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
+        warnings = accuracy_warnings(prepared, expected)
+    for text in warnings:
+        progress.advise(text)
     measure_into(
         folder,
         replace(prepared, plan=expected),

@@ -7,9 +7,11 @@ from typing import Any
 from trellis.model.agreement import agreed_cost
 from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger
+from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.confidential_half import fingerprint, read_counts, terms_of
 from trellis.workflow.config import Spec
-from trellis.workflow.prepare import prepare
+from trellis.workflow.prepare import foreseen, prepare
+from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.sources import resolve_source
 
 
@@ -22,8 +24,12 @@ def check(
     areas: Any = None,
     destinations: Any = None,
     new_edition: bool = False,
+    progress: Progress | None = None,
 ) -> Plan:
-    """Read and validate all that a run reads; nothing is spent."""
+    """Read and validate all that a run reads; nothing is spent.
+
+    Accuracy that is of no use is no fault: `progress` is told.
+    """
     prepared = prepare(spec, hierarchy, data, areas, destinations)
     source = resolve_source(spec, spec.data.source, data, "data.source")
     read_counts(prepared, source, register)
@@ -31,4 +37,7 @@ def check(
     key = ledger.known_key(spec.dataset)
     print_ = None if key is None else fingerprint(source, key)
     ledger.check(spec.dataset, "", agreed_cost(prepared.plan), terms_of(spec, new_edition), print_)
-    return prepared.plan
+    plan = foreseen(prepared)
+    for text in accuracy_warnings(prepared, plan):
+        (progress or Silent()).advise(text)
+    return plan

@@ -13,6 +13,7 @@ The steps and what survives a crash after each:
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -24,7 +25,7 @@ from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
 from trellis.confidential.flows import TrueFlows
 from trellis.confidential.histograms import TrueHistograms
-from trellis.errors import InputError, LedgerError, PrivacyError, SpecError
+from trellis.errors import InputError, LedgerError, PrivacyError, SpecError, TrellisError
 from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
 from trellis.ingest.flows import TripColumns, TripRules, read_flows
@@ -185,6 +186,21 @@ def fingerprint(source: Source, key: bytes) -> str:
         writer.write_table(table)
     sink.seek(0)
     return fingerprint_stream(sink, key)
+
+
+def records_have_changed(folder: RunFolder, spec: Spec, records: Any) -> bool:
+    """Whether other records are there now than those that a run was charged for.
+
+    Only its operator may learn that. Records or a ledger that cannot be read say nothing: a run
+    that is measured needs neither.
+    """
+    with suppress(TrellisError):
+        ledger, run_id = Ledger(spec.ledger_path), folder.identity().run_id
+        entry, key = ledger.entry(run_id), ledger.known_key(spec.dataset)
+        if entry is not None and key is not None:
+            source = resolve_source(spec, spec.data.source, records, "data.source")
+            return ledger.edition(spec.dataset, fingerprint(source, key)) != entry.edition
+    return False
 
 
 def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bool:

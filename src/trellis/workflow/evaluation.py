@@ -20,6 +20,7 @@ from trellis.confidential.metrics import COUNTS, TOTALS, LevelErrors, level_erro
 from trellis.errors import RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.areas import OUTSIDE
+from trellis.model.counted import counted_for, counted_in
 from trellis.model.hierarchy import Codes
 from trellis.model.plan import TOTAL
 from trellis.storage.measurements import measurement_file
@@ -27,7 +28,7 @@ from trellis.storage.parquet import read_table
 from trellis.workflow.compared_tables import read_published, require_same_totals
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
-from trellis.workflow.evaluation_files import write_evaluation
+from trellis.workflow.evaluation_files import Units, write_evaluation
 from trellis.workflow.flow_evaluation import compare_flows
 from trellis.workflow.histogram_evaluation import compare_histograms
 from trellis.workflow.prepare import Prepared
@@ -51,7 +52,7 @@ class Evaluation:
 
     release: str
     run_id: str
-    confidence: str
+    units: Units
     levels: tuple[LevelErrors, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -60,7 +61,8 @@ class Evaluation:
             "notice": "Made from the confidential records. Do not publish.",
             "release": self.release,
             "run_id": self.run_id,
-            "confidence": self.confidence,
+            "confidence": str(self.units.confidence),
+            "counts_of": self.units.counts,
             "levels": [_flat(asdict(level)) for level in self.levels],
         }
 
@@ -101,8 +103,9 @@ def evaluate_run(
             _require_same_totals(folder, prepared, counts)
             levels = _compare(folder, prepared, counts)
     plan = prepared.plan
-    found = Evaluation(plan.release, folder.identity().run_id, str(plan.confidence), levels)
-    write_evaluation(out, found.as_json(), levels, float(plan.confidence))
+    units = Units(counted_in(plan.kind), counted_for(plan.kind), plan.confidence)
+    found = Evaluation(plan.release, folder.identity().run_id, units, levels)
+    write_evaluation(out, found.as_json(), levels, units)
     return found
 
 

@@ -5,25 +5,39 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from trellis.confidential.metrics import COUNTS, TOTALS, GroupErrors, LevelErrors
 from trellis.evaluate.charts import Axis, Series, bar_chart, line_chart
 from trellis.evaluate.html import number, page, paragraph, picture, section, table
+from trellis.model.counted import in_percent
 from trellis.storage.atomic import reporting_os_errors, write_json, write_text
 
 STEM = "CONFIDENTIAL-evaluation"
 BANNER = "CONFIDENTIAL: made from the records. Do not publish, and do not put into a run folder."
 
-COLUMNS = (
-    "level", "areas", "mean |error|", "rms", "max |error|", "bias", "false +", "false -",
-    "covered",
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What the numbers of an evaluation are in."""
+
+    counts: str
+    rows: str
+    confidence: Fraction
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (
+            "level", self.rows, "mean |error|", "rms", "max |error|", "bias", "false +", "false -",
+            f"{in_percent(self.confidence)} covered",
+        )  # fmt: skip
 
 
 def write_evaluation(
-    out: Path, content: dict[str, Any], levels: Sequence[LevelErrors], confidence: float
+    out: Path, content: dict[str, Any], levels: Sequence[LevelErrors], units: Units
 ) -> None:
     """Files that only their owner may read."""
     with reporting_os_errors(out):
@@ -31,13 +45,13 @@ def write_evaluation(
         files = [out / f"{STEM}{ending}" for ending in (".json", ".csv", ".html")]
         write_json(files[0], content)
         write_text(files[1], _csv(levels))
-        write_text(files[2], evaluation_page(content["release"], levels, confidence))
+        write_text(files[2], evaluation_page(content["release"], levels, units))
         for path in files:
             path.chmod(0o600)
 
 
 def level_row(level: LevelErrors) -> list[str]:
-    """One line for people; the names are in `COLUMNS`."""
+    """One line for people; the names are in `Units.columns`."""
     e, n_zeros = level.errors, level.true_zeros
     return [
         level.level if level.what == COUNTS else f"{level.level}, {level.what}",
@@ -88,33 +102,43 @@ def _in_words(group: GroupErrors) -> str:
     return ", ".join(f"{name} = {category}" for name, category in group.group.items())
 
 
-def evaluation_page(release: str, levels: Sequence[LevelErrors], confidence: float) -> str:
+def evaluation_page(release: str, levels: Sequence[LevelErrors], units: Units) -> str:
     compared = _by_what(levels)
     covered = _coverage_pictures(compared)
+    tables_in = f"Counts and errors in {units.counts}, {in_percent(units.confidence)} intervals:"
     body = [
         f"<h1>Confidential evaluation</h1>{paragraph(f'Release: {release}')}",
         section(
             "Errors by level",
-            table(COLUMNS, map(level_row, levels)),
+            table(units.columns, map(level_row, levels)),
             paragraph(
+                f"Errors are in {units.counts}. Covered: intervals that contain the true count. "
                 "False +: true zeros that are published as more; for flows, the share of listed "
                 "pairs that have no trip. False -: counts above zero that are published as zero."
             ),
             *(
-                picture(_bars(f"Root mean squared error{of}", "", _rms(some)))
+                picture(_bars(f"Root mean squared error ({units.counts}){of}", "", _rms(some)))
                 for of, some in compared.items()
             ),
         ),
         section(
             "Errors by true size",
-            *(drawn for of, some in compared.items() for drawn in _by_size_pictures(of, some)),
+            *(
+                drawn
+                for of, some in compared.items()
+                for drawn in _by_size_pictures(of, some, units.counts)
+            ),
+            paragraph(tables_in),
             *map(_size_table, levels),
         ),
     ]
     if any(level.by_group for level in levels):
-        body.append(section("Errors by cell or category", *map(_group_table, levels)))
+        body.append(
+            section("Errors by cell or category", paragraph(tables_in), *map(_group_table, levels))
+        )
     if covered:
-        wanted = f"Of 100 intervals, {100 * confidence:g} should contain the true count."
+        share = 100 * float(units.confidence)
+        wanted = f"Of 100 intervals, {share:g} should contain the true count."
         body.insert(1, section("Coverage", paragraph(wanted), *covered))
     return page(f"CONFIDENTIAL: {release}", body, banner=BANNER)
 
@@ -146,7 +170,7 @@ def _rms(levels: Sequence[LevelErrors]) -> list[tuple[str, float]]:
     return [(level.level, level.errors.root_mean_squared_error) for level in levels]
 
 
-def _by_size_pictures(of: str, levels: Sequence[LevelErrors]) -> list[str]:
+def _by_size_pictures(of: str, levels: Sequence[LevelErrors], unit: str) -> list[str]:
     """Lines over the true size; zero has no place on a logarithmic axis and is in the tables."""
     drawn = []
     for title, name in (("Mean absolute error", "mean_absolute_error"), ("Bias", "bias")):
@@ -157,7 +181,7 @@ def _by_size_pictures(of: str, levels: Sequence[LevelErrors]) -> list[str]:
             if len(sizes) > 1:
                 lines.append(Series(level.level, x, [getattr(s.errors, name) for s in sizes]))
         if lines:
-            axes = Axis("true count", log=True), Axis(title.lower())
+            axes = Axis(f"true count ({unit})", log=True), Axis(f"{title.lower()} ({unit})")
             shown = f"CONFIDENTIAL: {title} by true size{of}"
             drawn.append(picture(line_chart(shown, *axes, lines)))
     return drawn

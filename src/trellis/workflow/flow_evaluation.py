@@ -34,8 +34,7 @@ def compare_flows(
             require_same_totals(listed.counts.sum(keepdims=True), np.array([flows.total]))
         ends = interval(listed.counts, listed.centre, listed.std_error, interval_factor(plan))
         shown = _keys(tree, level, listed.nodes), listed.counts
-        errors = flow_errors(name, _true_flows(tree, level, flows), shown, ends)
-        found.append(replace(errors, areas=plan.areas[level]))
+        found.append(flow_errors(name, _true_flows(tree, level, flows), shown, ends))
     return tuple(found)
 
 

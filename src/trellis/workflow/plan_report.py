@@ -14,6 +14,7 @@ from trellis.planning.choose import level_weights
 from trellis.planning.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.planning.targets import Met
 from trellis.storage.plans import plan_to_json
+from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.choose_budget import prior_counts, rests_on_gls, scene_of, targets_decide
 from trellis.workflow.choose_strategy import weighed_tables
 from trellis.workflow.config import Spec
@@ -38,6 +39,7 @@ class PlanReport:
     comparison: tuple[StrategyLine, ...]
     simulation: Simulation | None
     delta: Fraction | None
+    warnings: tuple[str, ...] = ()
 
     @property
     def errors(self) -> list[ErrorLine]:
@@ -109,6 +111,7 @@ def plan_report(
         _comparison(spec, outlook, compare),
         _simulation(spec, prepared, releases, prior, met, progress or Silent()),
         None if budget is None else budget.delta,
+        tuple(accuracy_warnings(prepared, plan, prior)),
     )
 
 
@@ -164,6 +167,8 @@ def report_to_json(report: PlanReport) -> dict[str, Any]:
     content = plan_to_json(report.plan)
     if report.notes:
         content["notes"] = report.notes
+    if report.warnings:
+        content["warnings"] = list(report.warnings)
     if report.errors:
         content["expected_errors"] = [
             {

@@ -13,6 +13,10 @@ class Progress(Protocol):
     @contextmanager
     def stage(self, name: str) -> Iterator[None]: ...
 
+    def advise(self, text: str) -> None:
+        """Something for the operator to think over; nothing of it is published."""
+        ...
+
 
 class Silent:
     """Says nothing."""
@@ -21,3 +25,6 @@ class Silent:
     def stage(self, name: str) -> Iterator[None]:
         del name
         yield
+
+    def advise(self, text: str) -> None:
+        del text

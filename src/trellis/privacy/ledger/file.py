@@ -100,6 +100,13 @@ class Ledger:
         with self._reading() as db:
             return _key(db, dataset)
 
+    def edition(self, dataset: str, fingerprint: str) -> int | None:
+        """The number of the edition with this fingerprint, if it has been charged."""
+        with self._reading() as db:
+            known = "SELECT number FROM edition WHERE dataset = ? AND fingerprint = ?"
+            row = db.execute(known, (dataset, fingerprint)).fetchone()
+            return None if row is None else row[0]
+
     # -- writing --------------------------------------------------------------------------------
 
     def set_limit(self, dataset: str, limit: Budget) -> None:
