@@ -15,13 +15,7 @@ from trellis.privacy import Accountant
 from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.ledger import Claim, Ledger, Terms
-from trellis.privacy.ledger.rules import (
-    counted_together,
-    joint_guarantee,
-    joint_neighbours,
-    total_pure_epsilon,
-    total_rho,
-)
+from trellis.privacy.ledger.account import Account, Cost
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -62,6 +56,11 @@ def charge(ledger, run, guarantee, *, dataset="data", print_="print", **spending
 
 def check(ledger, run, guarantee, print_=None, **spending) -> None:
     ledger.check("data", run, guarantee, Terms(**spending), print_)
+
+
+def together(*guarantees, unit="person"):
+    """The total of some releases for one unit."""
+    return Account(tuple(Cost("release", guarantee) for guarantee in guarantees)).total(unit)
 
 
 def spent_rho(ledger, dataset="data") -> Fraction:
@@ -134,7 +133,7 @@ def test_the_limit_may_be_reached_but_not_passed(ledger):
 
 def test_a_limit_holds_for_runs_that_do_not_state_it(ledger):
     charge(ledger, "a", gaussian(1), limit=rho(1))
-    assert ledger.limit("data") == rho(1)
+    assert ledger.account("data").limits == {"person": rho(1)}
     with pytest.raises(BudgetExceeded):
         charge(ledger, "b", gaussian(1))
 
@@ -143,7 +142,7 @@ def test_a_refused_charge_leaves_neither_entry_nor_limit_nor_edition(ledger):
     with pytest.raises(BudgetExceeded):
         charge(ledger, "a", gaussian(2), limit=rho(1))
     assert ledger.entries("data") == []
-    assert ledger.limit("data") is None
+    assert ledger.account("data") == Account()
     charge(ledger, "b", gaussian(2), print_="another print")
 
 
@@ -158,7 +157,7 @@ def test_gaussian_noise_never_meets_a_limit_in_pure_epsilon(ledger):
     with pytest.raises(BudgetExceeded, match="limit in pure epsilon, which Gaussian noise never"):
         charge(ledger, "a", gaussian(Fraction(1, 10**6)), limit=epsilon(100))
     charge(ledger, "b", gaussian(1))
-    ledger.set_limit("data", epsilon(100))
+    ledger.set_limit("data", "person", epsilon(100), below_spent=True)
     with pytest.raises(BudgetExceeded, match="limit in pure epsilon"):
         charge(ledger, "c", laplace(1))  # what was spent before cannot be added up either
 
@@ -177,7 +176,7 @@ def test_added_and_removed_records_count_double_beside_replaced_ones(ledger):
     charge(ledger, "b", gaussian(1, ADD_REMOVE), limit=rho(3))  # 2 of 3, for add_remove
     with pytest.raises(BudgetExceeded, match=r"costs rho = 1/100, but .* has only 0 of its limit"):
         charge(ledger, "c", gaussian("1/100", REPLACE), limit=rho(3))  # 4 of 3, for replace
-    ledger.set_limit("data", rho(5))
+    ledger.set_limit("data", "person", rho(5))
     charge(ledger, "d", gaussian(1, REPLACE))
     with pytest.raises(BudgetExceeded):
         charge(ledger, "e", gaussian("1/100", ADD_REMOVE))  # counted as 1/50 from now on
@@ -188,27 +187,18 @@ def test_a_limit_that_differs_from_the_ledgers_is_refused(ledger):
     for other in (rho(5), rho(3), epsilon(4)):
         with pytest.raises(LedgerError, match=r"holds a limit of rho = 4 .* --set-limit"):
             charge(ledger, "b", gaussian(1), limit=other)
-    ledger.set_limit("data", rho(5))
+    ledger.set_limit("data", "person", rho(5))
     charge(ledger, "b", gaussian(1), limit=rho(5))
 
 
 def test_a_limit_below_what_is_spent_stops_everything(ledger):
     charge(ledger, "a", gaussian(2))
-    ledger.set_limit("data", rho(1))
+    with pytest.raises(LedgerError, match=r"has spent rho = 2 for a person, .* --below-spent"):
+        ledger.set_limit("data", "person", rho(1))
+    assert ledger.account("data").limits == {}
+    ledger.set_limit("data", "person", rho(1), below_spent=True)
     with pytest.raises(BudgetExceeded, match="has only 0 of its limit 1 left"):
         charge(ledger, "b", gaussian(Fraction(1, 10**6)))
-
-
-def test_units_add_up_only_with_a_declared_bound(ledger):
-    charge(ledger, "a", gaussian(1, unit="person"))
-    with pytest.raises(LedgerError, match="unit 'person', and this release protects 'household'"):
-        charge(ledger, "b", gaussian(1, unit="household"))
-    # Six persons in a household: six records move one cell by six, which costs 36 times as much.
-    with pytest.raises(BudgetExceeded, match="has only 0 of its limit 36 left"):
-        charge(ledger, "b", gaussian("1/9", unit="household"), limit=rho(36),
-               unit_bounds={"person": 6})  # fmt: skip
-    charge(ledger, "b", gaussian(1, unit="household"), limit=rho(37), unit_bounds={"person": 6})
-    charge(ledger, "c", gaussian(1, unit="household"), dataset="other")
 
 
 def test_check_raises_what_charge_would_and_writes_nothing(ledger):
@@ -317,7 +307,7 @@ def test_a_made_up_claim_settles_nothing(ledger):
 
 def test_reading_an_absent_ledger_makes_none(ledger):
     assert ledger.entries("data") == []
-    assert ledger.limit("data") is None
+    assert ledger.account("data") == Account()
     assert ledger.datasets() == []
     assert ledger.entry("run") is None
     assert not ledger.path.exists()
@@ -344,7 +334,7 @@ def test_reading_and_checking_change_no_byte(ledger):
     charge(ledger, "run", gaussian(1), limit=rho(2))
     before = ledger.path.read_bytes(), ledger.path.stat().st_mtime_ns
     ledger.entries("data")
-    ledger.limit("data")
+    ledger.account("data")
     ledger.datasets()
     ledger.entry("run")
     check(ledger, "next", gaussian(1), "print", limit=rho(2))
@@ -354,27 +344,19 @@ def test_reading_and_checking_change_no_byte(ledger):
 def test_joint_totals_are_stated_for_one_relation(ledger):
     charge(ledger, "a", gaussian(1, ADD_REMOVE))
     charge(ledger, "b", laplace(1, REPLACE))
-    charged = [entry.guarantee for entry in ledger.entries("data")]
-    assert joint_neighbours(charged) is REPLACE
-    together = counted_together(charged, "person", {})
-    assert total_rho(together) == 2 + 2 * Fraction(1, 2) ** 2 / 2
-    assert total_pure_epsilon(together) is None
-    assert total_pure_epsilon(together[1:]) == 1
-    assert joint_neighbours([gaussian(1)]) is ADD_REMOVE
+    total = ledger.account("data").total("person")
+    assert total.neighbours is REPLACE
+    assert total.rho == 2 + 2 * Fraction(1, 2) ** 2 / 2
+    assert total.pure_epsilon is None
+    assert together(laplace(1, REPLACE)).pure_epsilon == 1
+    assert together(gaussian(1)).neighbours is ADD_REMOVE
 
 
 def test_the_joint_guarantee_is_the_exact_one_of_all_charges(ledger):
-    together = counted_together([gaussian(1, ADD_REMOVE), gaussian(1, REPLACE)], "person", {})
-    joint = joint_guarantee(together)
-    assert joint is not None
-    assert joint.rho == 3
+    total = together(gaussian(1, ADD_REMOVE), gaussian(1, REPLACE))
+    assert total.rho == 3
     exact = Accountant(REPLACE).add(DiscreteGaussian("1/2")).add(DiscreteGaussian(1))
-    assert joint.epsilon(1e-10) == exact.epsilon(1e-10) < exact.epsilon_zcdp(1e-10)
-
-
-def test_no_joint_guarantee_where_contributions_differ():
-    two = Guarantee(Protection("person", REPLACE, 2), gaussian(1).charges)
-    assert joint_guarantee([gaussian(1, REPLACE), two]) is None
+    assert total.epsilon("1e-10") == exact.epsilon(1e-10) < exact.epsilon_zcdp(1e-10)
 
 
 # -- files that are no ledger ---------------------------------------------------------------------
@@ -424,10 +406,10 @@ def test_what_is_no_ledger_is_not_read_as_an_empty_one(tmp_path, case):
         ("charge", "guarantee_json", "[]"),
         ("charge", "guarantee_json", json.dumps({"charges": []})),
         ("charge", "guarantee_json", "5"),
-        ("dataset", "limit_json", "[1]"),
-        ("dataset", "limit_json", '{"rho": "many"}'),
-        ("dataset", "limit_json", '{"rho": "-1"}'),
-        ("dataset", "limit_json", '{"rho": "1/0"}'),
+        ("unit_limit", "limit_json", "[1]"),
+        ("unit_limit", "limit_json", '{"rho": "many"}'),
+        ("unit_limit", "limit_json", '{"rho": "-1"}'),
+        ("unit_limit", "limit_json", '{"rho": "1/0"}'),
     ],
 )
 def test_a_damaged_entry_stops_the_ledger(ledger, table, column, value):
@@ -500,7 +482,7 @@ def test_a_writer_waits_for_another(ledger):
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         row = holder.execute("SELECT * FROM charge").fetchone()
-        holder.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ("b", *row[1:]))
+        holder.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", ("b", *row[1:]))
         waiting = subprocess.Popen(
             [sys.executable, "-c", CHARGER.replace("Fraction(1)", "Fraction(2)"),
              str(ledger.path), "c"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
-from trellis.cli.run import NewEdition
+from trellis.cli.run import NewEdition, SameRecords
 from trellis.cli.terminal import Quiet, SpecPath
 
 NAME = "check"
@@ -15,6 +15,7 @@ def command(
     ctx: typer.Context,
     spec: SpecPath,
     new_edition: NewEdition = False,
+    same_records: SameRecords = False,
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
@@ -26,7 +27,8 @@ def command(
     terminal, loaded = ctx.obj.hushed(quiet), Spec.load(spec)
     terminal.say_bindings(loaded)
     with logging_confidentially(confidential_log):
-        plan = check(loaded, new_edition=new_edition, progress=terminal)
+        confirmed = {"new_edition": new_edition, "same_records": same_records}
+        plan = check(loaded, **confirmed, progress=terminal)
     number = f"{plan.areas[-1]:,} {counted_for(plan.kind)}"
     terminal.say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {number} on the last. "

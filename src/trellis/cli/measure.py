@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
-from trellis.cli.run import NewEdition, Out, say_if_compiling
+from trellis.cli.run import NewEdition, Out, SameRecords, say_if_compiling
 from trellis.cli.terminal import Quiet, SpecPath
 
 NAME = "measure"
@@ -16,6 +16,7 @@ def command(
     spec: SpecPath,
     out: Out = None,
     new_edition: NewEdition = False,
+    same_records: SameRecords = False,
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
@@ -28,7 +29,8 @@ def command(
     terminal.say_bindings(loaded)
     say_if_compiling(terminal)
     with logging_confidentially(confidential_log):
-        folder = measure(loaded, out, new_edition=new_edition, progress=terminal)
+        confirmed = {"new_edition": new_edition, "same_records": same_records}
+        folder = measure(loaded, out, **confirmed, progress=terminal)
     terminal.say(
         f"Measured into {folder.path}. Next, on any machine: trellis estimate {folder.path}"
     )

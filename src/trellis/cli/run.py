@@ -18,6 +18,13 @@ Out = Annotated[
 NewEdition = Annotated[
     bool, typer.Option("--new-edition", help="The input has changed, and that is intended.")
 ]
+SameRecords = Annotated[
+    bool,
+    typer.Option(
+        "--same-records",
+        help="These records are in the ledger under another data set name, and that is intended.",
+    ),
+]
 
 
 def command(
@@ -25,15 +32,22 @@ def command(
     spec: SpecPath,
     out: Out = None,
     new_edition: NewEdition = False,
+    same_records: SameRecords = False,
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
     """Measure, estimate and release. Started again, it goes on where it stopped."""
     with logging_confidentially(confidential_log):
-        release_into(ctx.obj.hushed(quiet), spec, out, new_edition)
+        release_into(ctx.obj.hushed(quiet), spec, out, new_edition, same_records)
 
 
-def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: bool) -> Path:
+def release_into(
+    terminal: Terminal,
+    spec: Path,
+    out: Path | None = None,
+    new_edition: bool = False,
+    same_records: bool = False,
+) -> Path:
     """Run a spec and say where the result is."""
     from trellis.workflow.api import run
     from trellis.workflow.config import Spec
@@ -43,7 +57,8 @@ def release_into(terminal: Terminal, spec: Path, out: Path | None, new_edition: 
     was_finished = RunFolder(out or loaded.default_run_folder).is_finished
     terminal.say_bindings(loaded)
     say_if_compiling(terminal)
-    release = run(loaded, out, new_edition=new_edition, progress=terminal)
+    confirmed = {"new_edition": new_edition, "same_records": same_records}
+    release = run(loaded, out, **confirmed, progress=terminal)
     if was_finished:
         terminal.say(f"{release.path} is finished already; nothing was done or spent.")
     else:

@@ -12,9 +12,12 @@ NAME = "verify"
 def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
     """Re-read all files of a run and check every promise. Exit code 1 if one is broken."""
     from trellis.verify import verify_run
+    from trellis.verify.withdrawn import notice
 
     terminal = ctx.obj.hushed(quiet)
     findings = verify_run(folder)
+    if said := notice(folder):
+        terminal.result(said)
     for finding in findings:
         terminal.say(f"{'ok    ' if finding.holds else 'BROKEN'}  {finding.promise}")
         for problem in finding.problems:

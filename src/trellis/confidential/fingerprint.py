@@ -19,14 +19,15 @@ class ByteSource(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def fingerprint_stream(source: ByteSource, key: bytes) -> str:
-    """BLAKE2b of the bytes under `key`."""
-    digest = blake2b(key=key, digest_size=32)
+def fingerprint_stream(source: ByteSource, *keys: bytes) -> tuple[str, ...]:
+    """BLAKE2b of the bytes under each of the keys, in one reading."""
+    digests = [blake2b(key=key, digest_size=32) for key in keys]
     while chunk := source.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
+        for digest in digests:
+            digest.update(chunk)
+    return tuple(digest.hexdigest() for digest in digests)
 
 
-def fingerprint_file(path: Path, key: bytes) -> str:
+def fingerprint_file(path: Path, *keys: bytes) -> tuple[str, ...]:
     with path.open("rb") as file:
-        return fingerprint_stream(file, key)
+        return fingerprint_stream(file, *keys)

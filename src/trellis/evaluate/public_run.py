@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
+from trellis.storage.atomic import read_json
 from trellis.storage.parquet import read_table, table_shape
 
 RELEASE, AREAS = "release", "areas"
@@ -26,6 +27,12 @@ class PublicRun:
     hierarchy: Hierarchy
     run_id: str
     date: str
+
+    @property
+    def notice(self) -> str:
+        """What stands at the head of a release that was withdrawn; empty for others."""
+        place = self.path / "withdrawn.json"
+        return str(read_json(place)["notice"]) if place.exists() else ""
 
     def tables(self, level: str) -> list[str]:
         """The tables of a level, smallest first: one of its name, or several in its folder.

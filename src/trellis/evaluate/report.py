@@ -70,4 +70,4 @@ def report_page(run: PublicRun) -> str:
     makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
     made = {make: make(run) for make in makers}
     body = [f"<h1>{escape(run.plan.release)}</h1>", *filter(None, made.values())]
-    return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "")
+    return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "", run.notice)

@@ -19,6 +19,7 @@ from trellis.verify import (
     real_histograms,
     spine,
     tables,
+    withdrawn,
 )
 from trellis.verify.run_files import RunFiles, Unreadable
 
@@ -108,6 +109,7 @@ def verify_run(path: str | Path) -> list[Finding]:
     run = RunFiles(path)
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
+    checks += (withdrawn.withdrawn,) if (path / withdrawn.FILE).exists() else ()
     return [_carry_out(check, run) for check in checks]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from trellis.errors import RunFolderError
 from trellis.model.plan import Plan
 from trellis.workflow.accuracy_warnings import accuracy_warnings
-from trellis.workflow.confidential_half import measure_into, records_have_changed
+from trellis.workflow.confidential_half import Confirmed, measure_into, records_have_changed
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
@@ -37,13 +37,15 @@ def measure(
     destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
+    same_records: bool = False,
     progress: Progress | None = None,
 ) -> RunFolder:
     """The confidential half: charge the ledger, draw noise, write measurements."""
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
     frames = _Frames(data, hierarchy, register, areas, destinations)
     with folder.held():
-        _measure(folder, spec, frames, new_edition, progress or Silent())
+        confirmed = Confirmed(new_edition, same_records)
+        _measure(folder, spec, frames, confirmed, progress or Silent())
     return folder
 
 
@@ -59,7 +61,7 @@ class _Frames:
 
 
 def _measure(
-    folder: RunFolder, spec: Spec, frames: _Frames, new_edition: bool, progress: Progress
+    folder: RunFolder, spec: Spec, frames: _Frames, confirmed: Confirmed, progress: Progress
 ) -> None:
     if folder.is_started:
         if folder.identity().spec_sha256 != spec_hash(spec.public()):
@@ -83,7 +85,7 @@ def _measure(
         replace(prepared, plan=expected),
         frames.data,
         frames.register,
-        new_edition=new_edition,
+        confirmed=confirmed,
         progress=progress,
     )
 
@@ -98,18 +100,21 @@ def run(
     destinations: Any = None,
     areas: Any = None,
     new_edition: bool = False,
+    same_records: bool = False,
     progress: Progress | None = None,
 ) -> Release:
     """A complete release. Started again, it resumes after the last finished stage.
 
     `data`, `hierarchy`, `register` (of groups) and `destinations` (of flows) take Arrow, Polars or
     pandas frames in place of the spec's files, `areas` a mapping of frames by category.
+    `new_edition` confirms that the records have changed, `same_records` that the same records are
+    in the ledger under another data set name.
     """
     folder = RunFolder(Path(out) if out is not None else spec.default_run_folder)
     progress = progress or Silent()
     frames = _Frames(data, hierarchy, register, areas, destinations)
     with folder.held():
-        _measure(folder, spec, frames, new_edition, progress)
+        _measure(folder, spec, frames, Confirmed(new_edition, same_records), progress)
         return finish(folder, progress)
 
 

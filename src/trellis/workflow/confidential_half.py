@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -69,7 +70,7 @@ def measure_into(
     records: Any = None,
     register: Any = None,
     *,
-    new_edition: bool,
+    confirmed: Confirmed,
     progress: Progress,
 ) -> None:
     """Bring a run folder to the state `measured`, spending at most once."""
@@ -84,19 +85,19 @@ def measure_into(
     before = _state(source)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
-    terms = terms_of(spec, new_edition)
+    terms = terms_of(spec, confirmed)
     ledger.check(spec.dataset, "" if known is None else known.run_id, cost, terms)
     identity = known or RunIdentity.new(spec.public(), ledger.id())
-    print_ = fingerprint(source, ledger.key(spec.dataset))
+    prints = fingerprints(source, ledger.key(spec.dataset), ledger.records_key())
     if _state(source) != before:
         raise InputError("The records were changed while they were read. Start again.")
-    ledger.check(spec.dataset, identity.run_id, cost, terms, print_)
+    ledger.check(spec.dataset, identity.run_id, cost, terms, *prints)
     if known is None:
         public, tree = spec.public(), prepared.hierarchy
         others = prepared.interests, prepared.destinations, prepared.constraints
         folder.start(identity, public, plan, tree, *others)
     try:
-        ledger.charge(spec.dataset, identity.run_id, plan.release, cost, terms, print_)
+        ledger.charge(spec.dataset, identity.run_id, plan.release, cost, terms, *prints)
     except PrivacyError:
         if known is None:
             shutil.rmtree(folder.path)
@@ -171,21 +172,39 @@ def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> True
     return sizes_from_table(source, tree, numbers, columns, sizes)
 
 
-def terms_of(spec: Spec, new_edition: bool) -> Terms:
-    limit = None if spec.ledger.limit is None else spec.ledger.limit.value()
-    return Terms(limit, spec.ledger.units, new_edition)
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """What the operator has confirmed to be intended."""
+
+    new_edition: bool = False
+    """The input has changed."""
+    same_records: bool = False
+    """The same input is in the ledger under another data set name."""
 
 
-def fingerprint(source: Source, key: bytes) -> str:
-    """A keyed fingerprint of a file, or of a frame's Arrow form."""
+def terms_of(spec: Spec, confirmed: Confirmed) -> Terms:
+    limit = spec.ledger.limit
+    return Terms(
+        limit=None if limit is None else limit.value(),
+        limit_unit=None if limit is None else limit.unit,
+        unit_bounds=spec.ledger.units,
+        part_of=spec.ledger.part_of,
+        caps=spec.kind == FLOWS and spec.trips.above == "cap",
+        new_edition=confirmed.new_edition,
+        same_records=confirmed.same_records,
+    )
+
+
+def fingerprints(source: Source, *keys: bytes) -> tuple[str, ...]:
+    """Keyed fingerprints of a file, or of a frame's Arrow form."""
     if isinstance(source, Path):
-        return fingerprint_file(source, key)
+        return fingerprint_file(source, *keys)
     sink = BytesIO()
     table = source.replace_schema_metadata(None).combine_chunks()  # metadata changes with pandas
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     sink.seek(0)
-    return fingerprint_stream(sink, key)
+    return fingerprint_stream(sink, *keys)
 
 
 def records_have_changed(folder: RunFolder, spec: Spec, records: Any) -> bool:
@@ -197,9 +216,10 @@ def records_have_changed(folder: RunFolder, spec: Spec, records: Any) -> bool:
     with suppress(TrellisError):
         ledger, run_id = Ledger(spec.ledger_path), folder.identity().run_id
         entry, key = ledger.entry(run_id), ledger.known_key(spec.dataset)
-        if entry is not None and key is not None:
+        if entry is not None and entry.edition and key is not None:
             source = resolve_source(spec, spec.data.source, records, "data.source")
-            return ledger.edition(spec.dataset, fingerprint(source, key)) != entry.edition
+            [print_] = fingerprints(source, key)
+            return ledger.edition(spec.dataset, print_) != entry.edition
     return False
 
 

@@ -6,6 +6,7 @@
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
     privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
+    withdrawn.json                                         later, if it no longer stands
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """
@@ -85,6 +86,7 @@ class RunFolder:
         self.privacy = path / "privacy.json"
         self.deployment = path / "deployment.yaml"
         self.manifest = path / "manifest.json"
+        self.withdrawn = path / "withdrawn.json"
 
     # -- state ----------------------------------------------------------------------------------
 

@@ -10,9 +10,19 @@ from trellis.privacy.changes import PARTITION, Table
 from trellis.privacy.flow_changes import FlowQuery, FlowTable
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
+from trellis.privacy.ledger.account import Cost
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """That a release no longer stands, since when and why. What it cost stays spent."""
+
+    made: str
+    reason: str | None
+    superseded_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +37,16 @@ class Entry:
     made: str
     token: str | None
     digest: str | None
+    caps: bool = False
+    withdrawal: Withdrawal | None = None
 
     @property
     def is_settled(self) -> bool:
         return self.digest is not None
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.release, self.guarantee, self.caps, self.run_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,137 +1,120 @@
-"""How charges add up, and when one more is refused.
+"""When one more charge is refused.
 
-Charges are kept as what they are (noise, unit, relation), not as numbers, so they can be counted
-for another relation or unit where that is sound:
-
-- a charge for `add_remove` counts for `replace` with its own change vector; never the reverse;
-- a charge for another unit counts only with a declared bound: one unit has at most k of those;
-- rho and pure epsilon add up whatever was seen before the next release was planned, as long as
-  the limit was set first (a privacy filter); the exact epsilon of all together is true only
-  if no noise was chosen after seeing an earlier release.
+rho and pure epsilon add up whatever was seen before the next release was planned, as long as the
+limit was set first (a privacy filter); the exact epsilon of all together is true only if no noise
+was chosen after seeing an earlier release. So limits are in rho or pure epsilon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import product
-from math import prod
 
 from trellis.errors import BudgetExceeded, LedgerError
 from trellis.privacy.budget import Budget
-from trellis.privacy.guarantee import Charge, Guarantee
-from trellis.privacy.neighbours import Neighbours
-
-_MOST_PATHS = 32
-"""Pairs of more kinds of paths would take too long to account for."""
+from trellis.privacy.ledger.account import Account, Cost, Total
+from trellis.privacy.ledger.units import Tie, UnitBound
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the owner of a data set allows and declares.
+    """What the owner of a data set allows and declares with a release.
 
-    `unit_bounds` says how many units of another kind one unit of this release has at most:
-    {"person": 6} for a release that protects households.
+    `limit` is for `limit_unit`, or for the unit of the release. `unit_bounds` says of how many
+    units of another kind one unit of the release is made up at most: {"person": 6} for a release
+    that protects households; `part_of` of how many it is part: {"household": 1} for persons.
     """
 
     limit: Budget | None = None
+    limit_unit: str | None = None
     unit_bounds: Mapping[str, int] = field(default_factory=dict)
+    part_of: Mapping[str, int] = field(default_factory=dict)
+    caps: bool = False
+    """Whether the release itself leaves out what a unit has above max_contribution."""
     new_edition: bool = False
+    same_records: bool = False
+
+    def limits(self, unit: str) -> dict[str, Budget]:
+        return {} if self.limit is None else {self.limit_unit or unit: self.limit}
+
+    def bounds(self, unit: str) -> tuple[UnitBound, ...]:
+        """What is declared of the unit of the release."""
+        made = (UnitBound(unit, o, Tie.MADE_OF, most) for o, most in self.unit_bounds.items())
+        part = (UnitBound(unit, o, Tie.PART_OF, most) for o, most in self.part_of.items())
+        return tuple(bound for bound in (*made, *part) if bound.other != unit)
 
 
-def counted_together(
-    guarantees: Sequence[Guarantee], unit: str, unit_bounds: Mapping[str, int]
-) -> list[Guarantee]:
-    """The same charges for one unit and one relation."""
-    converted = [_for_unit(g, unit, unit_bounds) for g in guarantees]
-    neighbours = joint_neighbours(converted)
-    return [g.under(neighbours) for g in converted]
+def check_cost(dataset: str, before: Account, new: Cost, terms: Terms) -> None:
+    """Whether a charge fits those before it, and every limit that is known or declared."""
+    declared = terms.limits(new.unit)
+    for unit, limit in declared.items():
+        _check_agreement(dataset, unit, before.limits.get(unit), limit)
+    after = before.with_release(new, terms.bounds(new.unit), declared)
+    for unit, limit in after.limits.items():
+        _check_limit(dataset, after.total(unit), limit)
+    if all(after.total(unit).left_out for unit in after.units):
+        raise _cannot_count(dataset, after.total(new.unit))
 
 
-def joint_neighbours(guarantees: Sequence[Guarantee]) -> Neighbours:
-    """The relation under which all of these can be added up."""
-    relations = {g.protection.neighbours for g in guarantees}
-    return Neighbours.REPLACE if Neighbours.REPLACE in relations else Neighbours.ADD_REMOVE
-
-
-def total_rho(guarantees: Sequence[Guarantee]) -> Fraction:
-    return sum((g.rho for g in guarantees), Fraction(0))
-
-
-def total_pure_epsilon(guarantees: Sequence[Guarantee]) -> Fraction | None:
-    """The sum of pure epsilons, or None where one of them has none."""
-    parts = [g.pure_epsilon for g in guarantees]
-    return None if None in parts else sum((p for p in parts if p is not None), Fraction(0))
-
-
-def joint_guarantee(guarantees: Sequence[Guarantee]) -> Guarantee | None:
-    """All charges as one, or None where contribution bounds differ and only sums are known.
-
-    Where noise depends on the path, which path of one release goes with which of another is not
-    known: every combination is considered, or, if there are too many, none.
-    """
-    protections = {replace(g.protection, within=None, required=()) for g in guarantees}
-    n_paths = prod(max(1, len(g.paths)) for g in guarantees)
-    if len(protections) != 1 or n_paths > _MOST_PATHS:
-        return None
-    charges: tuple[Charge, ...] = ()
-    paths: tuple[tuple[int, ...], ...] = ((),)
-    for g in guarantees:
-        first = len(charges)
-        charges += g.charges
-        new = g.paths or (tuple(range(len(g.charges))),)
-        paths = tuple((*path, *(first + i for i in more)) for path, more in product(paths, new))
-    return Guarantee(protections.pop(), charges, paths if n_paths > 1 else ())
-
-
-def check_cost(
-    dataset: str, before: Sequence[Guarantee], new: Guarantee, known: Budget | None, terms: Terms
-) -> None:
-    """Whether a charge fits those before it, and the limit that is known or declared."""
-    if known is not None and terms.limit is not None and known != terms.limit:
-        declared = terms.limit.in_words()
+def _check_agreement(dataset: str, unit: str, known: Budget | None, declared: Budget) -> None:
+    if known is not None and known != declared:
+        said = declared.in_words()
         raise LedgerError(
-            f"The ledger holds a limit of {known.in_words()} for data set {dataset!r}, the spec "
-            f"says {declared}. Change the spec, or the ledger: trellis ledger {dataset} "
-            f"--set-limit {declared.replace(' ', '')}."
+            f"The ledger holds a limit of {known.in_words()} for a {unit} of data set {dataset!r}, "
+            f"the spec says {said}. Change the spec, or the ledger: trellis ledger {dataset} "
+            f"--set-limit {said.replace(' ', '')} --unit {unit}."
         )
-    *used, cost = counted_together([*before, new], new.protection.unit, terms.unit_bounds)
-    if (limit := known or terms.limit) is not None:
-        _check_limit(dataset, used, cost, limit)
 
 
-def _check_limit(dataset: str, before: list[Guarantee], new: Guarantee, limit: Budget) -> None:
-    if limit.rho is not None:
-        kind, allowed, cost, used = "rho", limit.rho, new.rho, total_rho(before)
-    else:
-        kind, allowed, cost = "epsilon", limit.epsilon, new.pure_epsilon
-        used = total_pure_epsilon(before)
-        if cost is None or used is None:
-            raise BudgetExceeded(
-                f"Data set {dataset!r} has a limit in pure epsilon, which Gaussian noise never "
-                "meets. Use mechanism: discrete_laplace, or set a limit in rho."
-            )
-    assert allowed is not None
-    if used + cost > allowed:
-        left = max(allowed - used, Fraction(0))
+def _check_limit(dataset: str, total: Total, limit: Budget) -> None:
+    """Refuse what does not fit a limit; the charge that is asked about comes last."""
+    if total.left_out:
+        raise _cannot_count(dataset, total)
+    kind, allowed, spent = _spent(total, limit)
+    if spent is None:
+        raise BudgetExceeded(
+            f"Data set {dataset!r} has a limit in pure epsilon, which Gaussian noise never "
+            "meets. Use mechanism: discrete_laplace, or set a limit in rho."
+        )
+    if spent > allowed:
+        newest = replace(total, counted=total.counted[-1:])
+        cost = _spent(newest, limit)[2] or Fraction(0)
+        left = max(allowed - (spent - cost), Fraction(0))
         raise BudgetExceeded(
             f"This release costs {kind} = {cost}, but data set {dataset!r} has only {left} of its "
-            f"limit {allowed} left, all counted for neighbours {new.protection.neighbours}. "
-            "Lower the budget, or raise the limit."
+            f"limit {allowed} left, all counted for a {total.unit} and neighbours "
+            f"{total.relation_in_words}. Lower the budget, or raise the limit."
         )
 
 
-def _for_unit(guarantee: Guarantee, unit: str, unit_bounds: Mapping[str, int]) -> Guarantee:
-    other = guarantee.protection.unit
-    if other == unit:
-        return guarantee
-    if other not in unit_bounds:
+def check_new_limit(dataset: str, total: Total, limit: Budget) -> None:
+    """Refuse a limit that cannot be counted, or that is passed already."""
+    if total.left_out:
+        raise _cannot_count(dataset, total)
+    kind, allowed, spent = _spent(total, limit)
+    if spent is None or spent > allowed:
+        much = "more, with Gaussian noise," if spent is None else f"{kind} = {spent}"
         raise LedgerError(
-            f"The data set has charges for the unit {other!r}, and this release protects "
-            f"{unit!r}. To add them up, declare how many of the former one {unit} has at most: "
-            f"ledger: {{units: {{{other}: 1}}}}."
+            f"Data set {dataset!r} has spent {much} for a {total.unit}, which passes a limit of "
+            f"{kind} = {allowed}: nothing more could be released. If that is intended, add "
+            "--below-spent."
         )
-    records = guarantee.protection.max_contribution * unit_bounds[other]
-    protection = replace(guarantee.protection, unit=unit, max_contribution=records)
-    return replace(guarantee, protection=protection)
+
+
+def _spent(total: Total, limit: Budget) -> tuple[str, Fraction, Fraction | None]:
+    """In the currency of the limit; None where Gaussian noise has no pure epsilon."""
+    if limit.rho is not None:
+        return "rho", limit.rho, total.rho
+    assert limit.epsilon is not None
+    return "epsilon", limit.epsilon, total.pure_epsilon
+
+
+def _cannot_count(dataset: str, total: Total) -> LedgerError:
+    unit, other = total.unit, total.left_out[-1].unit
+    return LedgerError(
+        f"Data set {dataset!r} has charges for the unit {other!r}, which cannot be counted for "
+        f"{unit!r}. Declare how many one {unit} is made up of at most, ledger: {{units: {{{other}: "
+        f"6}}}}, or is part of, ledger: {{part_of: {{{other}: 1}}}}, in a spec that protects "
+        f"{unit!r}, or with trellis ledger {dataset} --units {unit}:{other}=6 or --part-of."
+    )

@@ -215,7 +215,9 @@ class BudgetSpec(_Model):
 
 
 class LimitSpec(BudgetSpec):
-    """The most that may ever be spent on a data set."""
+    """The most that may ever be spent on a data set, for one unit: that of the release, if none."""
+
+    unit: Name | None = None
 
     @model_validator(mode="after")
     def _no_delta(self) -> Self:
@@ -284,12 +286,16 @@ class OutputSpec(_Model):
         return self
 
 
+UnitNumber = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+
+
 class LedgerSpec(_Model):
     """Where spending is recorded, and how much is allowed in all."""
 
     path: PathText = "ledger.sqlite"
     limit: LimitSpec | None = None
-    units: dict[Name, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]] = {}
+    units: dict[Name, UnitNumber] = {}
+    part_of: dict[Name, UnitNumber] = {}
 
 
 class CommonKeys(_Model):

@@ -1,0 +1,85 @@
+"""The tables of a ledger, their format number, and how older ones become the present one.
+
+Format 1 had no number, one limit for a data set whoever it was for, and no bounds between units. It
+becomes format 2 with what it does not say taken at its worst:
+
+- its limit holds for every unit that has charges; with none, for the unit that is charged first;
+- no release is known to cap contributions;
+- bounds between units must be declared again; until then nothing is counted across units;
+- equal records of its data sets are not known, so they are noticed from the next release on.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+from trellis.errors import LedgerError
+
+FORMAT = 2
+
+ANY_UNIT = ""
+"""The unit of a limit that was set before a limit had one, and before anything was charged."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS ledger (id TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS records_key (key BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS dataset (name TEXT PRIMARY KEY, key BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS unit_limit (
+    dataset TEXT NOT NULL REFERENCES dataset, unit TEXT NOT NULL, limit_json TEXT NOT NULL,
+    PRIMARY KEY (dataset, unit));
+CREATE TABLE IF NOT EXISTS unit_bound (
+    dataset TEXT NOT NULL REFERENCES dataset, unit TEXT NOT NULL, other TEXT NOT NULL,
+    tie TEXT NOT NULL, most INTEGER NOT NULL, PRIMARY KEY (dataset, unit, other, tie));
+CREATE TABLE IF NOT EXISTS edition (
+    dataset TEXT NOT NULL REFERENCES dataset, number INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL, PRIMARY KEY (dataset, number), UNIQUE (dataset, fingerprint));
+CREATE TABLE IF NOT EXISTS records (
+    dataset TEXT NOT NULL REFERENCES dataset, fingerprint TEXT NOT NULL,
+    PRIMARY KEY (dataset, fingerprint));
+CREATE TABLE IF NOT EXISTS charge (
+    run_id TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES dataset, edition INTEGER NOT NULL,
+    release TEXT NOT NULL, guarantee_json TEXT NOT NULL, made TEXT NOT NULL,
+    token TEXT, digest TEXT, caps INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS withdrawal (
+    run_id TEXT PRIMARY KEY REFERENCES charge, made TEXT NOT NULL, reason TEXT,
+    superseded_by TEXT);
+"""
+
+
+def format_of(db: sqlite3.Connection, path: Path) -> int:
+    """The format of a ledger; 0 if there is nothing in the file yet."""
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    if not tables:
+        return 0
+    (number,) = db.execute("PRAGMA user_version").fetchone()
+    if "charge" not in tables:
+        raise LedgerError(f"{path} cannot be used: it is not a ledger. Name another file.")
+    if number > FORMAT:
+        raise LedgerError(
+            f"The ledger {path} has format {number}, and this version of Trellis knows formats up "
+            f"to {FORMAT}. Use the version that wrote it, or a newer one."
+        )
+    return number or 1
+
+
+def make_tables(db: sqlite3.Connection) -> None:
+    # Statement by statement: executescript would commit the transaction it runs in.
+    for statement in filter(str.strip, _TABLES.split(";")):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """From format 1 to 2, within the transaction that is open."""
+    make_tables(db)
+    db.execute("ALTER TABLE charge ADD COLUMN caps INTEGER NOT NULL DEFAULT 0")
+    limits = "SELECT name, limit_json FROM dataset WHERE limit_json IS NOT NULL"
+    for dataset, limit in db.execute(limits).fetchall():
+        charges = db.execute("SELECT guarantee_json FROM charge WHERE dataset = ?", (dataset,))
+        units = {json.loads(text)["unit"] for (text,) in charges} or {ANY_UNIT}
+        db.executemany(
+            "INSERT INTO unit_limit VALUES (?, ?, ?)", [(dataset, unit, limit) for unit in units]
+        )
+    db.execute("UPDATE dataset SET limit_json = NULL")
