@@ -13,9 +13,9 @@ from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable, worst_change, worst_vectors
 from trellis.privacy.guarantee import Charge, Guarantee
-from trellis.privacy.ledger import Ledger, Terms
+from trellis.privacy.ledger import Account, Cost, Ledger, Terms
 from trellis.privacy.ledger.entries import guarantee_from_json, guarantee_to_json
-from trellis.privacy.ledger.rules import counted_together, joint_guarantee
+from trellis.privacy.ledger.units import Tie, UnitBound
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -139,16 +139,16 @@ def test_counts_and_sizes_add_up_in_one_ledger(tmp_path):
     assert (sizes.rho, counts.rho) == (1, 1)
     for run, each in (("a", sizes), ("b", counts)):
         ledger.charge("homes", run, run, each, terms, "fingerprint")
-    before = [entry.guarantee for entry in ledger.entries("homes")]
-    assert before == [sizes, counts]
-    joint = joint_guarantee(counted_together(before, "person", {}))
-    assert joint.rho == 2
-    assert joint.epsilon(1e-6) > max(sizes.epsilon(1e-6), counts.epsilon(1e-6))
+    assert [entry.guarantee for entry in ledger.entries("homes")] == [sizes, counts]
+    total = ledger.account("homes").total("person")
+    assert total.rho == 2
+    assert total.epsilon("1e-6") > max(sizes.epsilon(1e-6), counts.epsilon(1e-6))
 
 
 def test_a_larger_unit_moves_the_histogram_as_many_times_further():
     person = guarantee(HISTOGRAM, DiscreteGaussian(6), ADD_REMOVE)
-    (family,) = counted_together([person], "family", {"person": 3})
+    three = UnitBound("family", "person", Tie.MADE_OF, 3)
+    family = Account((Cost("sizes", person),), (three,)).total("family")
     assert family.rho == 9 * person.rho
 
 

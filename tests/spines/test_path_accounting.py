@@ -8,11 +8,12 @@ from trellis.errors import PrivacyError
 from trellis.model.smaller_changes import smaller_changes
 from trellis.planning.budget.noise import noise_for_paths
 from trellis.privacy.accounting.profiles import Query, whole_record
+from trellis.privacy.accounting.zcdp import zcdp_epsilon
 from trellis.privacy.budget import Budget
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
+from trellis.privacy.ledger import Account, Cost
 from trellis.privacy.ledger.entries import guarantee_from_json, guarantee_to_json
-from trellis.privacy.ledger.rules import joint_guarantee
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -66,12 +67,28 @@ def test_the_ledger_keeps_paths():
 
 def test_releases_together_consider_every_combination_of_paths():
     plain = Guarantee(REPLACE, (Charge("d", DiscreteGaussian(4)),))
-    joint = joint_guarantee([TWO_PATHS, plain, TWO_PATHS])
-    assert joint is not None
-    assert joint.rho == 2 * TWO_PATHS.rho + plain.rho
-    assert len(joint.paths) == 4
-    assert joint_guarantee([plain, plain]).paths == ()
-    assert joint_guarantee([TWO_PATHS] * 6) is None  # 64 paths: sums only
+
+    def together(*guarantees):
+        return Account(tuple(Cost("r", guarantee) for guarantee in guarantees)).total("person")
+
+    total = together(TWO_PATHS, plain, TWO_PATHS)
+    assert total.rho == 2 * TWO_PATHS.rho + plain.rho
+    assert len(total.curve.cases) == 5  # of four halves, none to four lie on the first path
+    profiles = [
+        (Query("l", DiscreteGaussian(4)), *(Query("l", GAUSS[i]) for i in (*one, *other)))
+        for one in TWO_PATHS.paths
+        for other in TWO_PATHS.paths
+    ]
+    assert total.epsilon("1e-6") == whole_record(profiles, Neighbours.REPLACE).epsilon(1e-6)
+    assert len(together(plain, plain).curve.cases) == 1
+    many = [
+        Guarantee(REPLACE, tuple(Charge("c", DiscreteGaussian(7 * i + j)) for j in (1, 2)),
+                  ((0,), (1,)))
+        for i in range(6)
+    ]  # fmt: skip
+    assert together(*many).curve is None  # 729 combinations: the sum of rho decides
+    sums = together(*many)
+    assert sums.epsilon("1e-6") == pytest.approx(zcdp_epsilon(sums.rho, 1e-6))
 
 
 def test_noise_for_paths_keeps_epsilon_and_delta_for_the_worst_pair():

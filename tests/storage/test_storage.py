@@ -218,7 +218,7 @@ def test_text_replaces_text_at_once(tmp_path, monkeypatch):
     def fail(_path):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(atomic, "_sync", fail)
+    monkeypatch.setattr(atomic, "sync", fail)
     with pytest.raises(RunFolderError, match="Input/output error"):
         write_json(path, {"a": "new"})
     assert read_json(path) == {"a": "ü"}

@@ -54,7 +54,7 @@ def publish(partial: Path, path: Path) -> None:
     """Give a complete folder its name, after everything in it has reached the disk."""
     sync_tree(partial)
     partial.rename(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def remove_partials(path: Path) -> None:
@@ -70,10 +70,12 @@ def remove_partials(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
+    """Bring a folder to disk, with all that is in it, and that it is there."""
     for place, _, files in os.walk(folder):
         for name in files:
-            _sync(Path(place, name))
-        _sync(Path(place))
+            sync(Path(place, name))
+        sync(Path(place))
+    sync(folder.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -81,9 +83,9 @@ def write_text(path: Path, text: str) -> None:
     partial = partial_folder(path, secrets.token_hex(8))
     try:
         partial.write_text(text, encoding="utf-8")
-        _sync(partial)
+        sync(partial)
         partial.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise RunFolderError(f"{path} could not be written ({error.strerror}).") from None
     finally:
@@ -103,7 +105,8 @@ def read_json(path: Path) -> Any:
         raise RunFolderError(f"{path} is damaged: it holds no readable JSON.") from None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file to disk, or what a folder lists: not what is in its files."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

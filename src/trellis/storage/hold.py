@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.storage.atomic import reporting_os_errors
+from trellis.storage.atomic import reporting_os_errors, sync
 
 
 @contextmanager
@@ -24,6 +24,8 @@ def held(path: Path) -> Iterator[None]:
     with reporting_os_errors(path):
         with suppress(FileExistsError):  # a file in its place is found in the next step
             path.parent.mkdir(parents=True, exist_ok=True)
+            for parent in new_parents:
+                sync(parent.parent)
         descriptor = _lock(lock, path)
     try:
         yield
