@@ -435,44 +435,6 @@ def test_verify_tells_what_is_broken(done):
     assert "not a run folder" in refused("verify", done / "data")
 
 
-# -- ledger ---------------------------------------------------------------------------------------
-
-
-def test_ledger_shows_what_has_been_spent(done):
-    ledger = ["--ledger", done / "ledger.sqlite"]
-    assert succeed("ledger", *ledger).split() == ["demo-state"]
-    said = succeed("ledger", "demo-state", *ledger)
-    assert "Together, for a person and neighbours replace: rho = 1" in said
-    assert "Limit: rho = 4" in said
-    assert "drawn" in said
-
-
-def test_ledger_changes_the_limit_on_request(done):
-    ledger = ["--ledger", done / "ledger.sqlite"]
-    assert "Limit: rho = 1/2" in succeed("ledger", "demo-state", *ledger, "--set-limit", "rho=1/2")
-    line = refused("run", edit(done, ledger={"limit": {"rho": "1/2"}}), "--out", done / "second")
-    assert "has only 0 of its limit 1/2 left" in line
-
-
-def test_ledger_refuses_what_it_does_not_know(done):
-    ledger = ["--ledger", done / "ledger.sqlite"]
-    assert "There is no ledger at" in refused("ledger", "x", "--ledger", done / "none.sqlite")
-    assert "no data set 'x'; it has demo-state" in refused("ledger", "x", *ledger)
-    for limit in (
-        "rho",
-        "rho=",
-        "rho=much",
-        "rho=1/0",
-        "joule=3",
-        "delta=1/2",
-        "rho=-1",
-        "=3",
-        "rho=1e999999999",
-    ):
-        refused("ledger", "demo-state", *ledger, "--set-limit", limit)
-    assert "Limit: rho = 4" in succeed("ledger", "demo-state", *ledger)
-
-
 # -- demo -----------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ def on_small_disks(folder, sizes) -> list[dict]:
 
 
 def test_a_full_disk(tmp_path):
-    trials = on_small_disks(tmp_path, [20_000, 100_000])
+    trials = on_small_disks(tmp_path, [20_000, 140_000])
     assert_recovered(trials)
     assert {trial["code"] for trial in trials} == {2}
     assert [trial["seen"]["charges"] for trial in trials] == [0, 1]
@@ -51,7 +51,7 @@ def test_a_full_disk(tmp_path):
 
 @pytest.mark.slow
 def test_disks_of_many_sizes(tmp_path):
-    trials = on_small_disks(tmp_path, range(0, 160_000, 8192))
+    trials = on_small_disks(tmp_path, range(0, 240_000, 12_288))
     assert_recovered(trials)
     assert {trial["code"] for trial in trials} == {0, 2}
     assert {trial["seen"]["charges"] for trial in trials} == {0, 1}
@@ -114,7 +114,20 @@ def test_a_ledger_that_is_read_only_costs_nothing(tmp_path, locked):
     code, words = trellis("run", spec)
     assert code == 2
     assert_one_line(words)
-    assert "cannot be used (no permission to write)" in words or "cannot be opened" in words
+    assert "cannot be written: permission denied" in words
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_of_the_ledger_that_is_read_only_is_named_as_such(tmp_path, locked):
+    spec = write_world(tmp_path, ledger__path="safe/ledger.sqlite")
+    (tmp_path / "safe").mkdir()
+    locked(tmp_path / "safe")
+    for command in ("check", "run"):
+        code, words = trellis(command, spec)
+        assert code == 2
+        assert_one_line(words)
+        assert "cannot be written: permission denied" in words
+        assert "exists" not in words
     assert not (tmp_path / "runs").exists()
 
 

@@ -51,8 +51,8 @@ def check_cost(dataset: str, before: Account, new: Cost, terms: Terms) -> None:
     for unit, limit in declared.items():
         _check_agreement(dataset, unit, before.limits.get(unit), limit)
     after = before.with_release(new, terms.bounds(new.unit), declared)
-    for unit, limit in after.limits.items():
-        _check_limit(dataset, after.total(unit), limit)
+    for unit in sorted(after.limits, key=lambda unit: (unit != new.unit, unit)):
+        _check_limit(dataset, after.total(unit), after.limits[unit])
     if all(after.total(unit).left_out for unit in after.units):
         raise _cannot_count(dataset, after.total(new.unit))
 
