@@ -207,6 +207,17 @@ def test_what_is_not_known_or_not_of_the_form_is_refused(made):
     assert "Limit: rho = 4" in succeed("ledger", "towns", *on(made))
 
 
+def test_limits_and_bounds_can_be_stated_before_the_first_release(tmp_path):
+    limit = {"rho": 4, "unit": "household"}
+    spec = write_world(tmp_path, **PERSON, ledger__limit=limit)
+    assert "--units household:person=6" in refused("run", spec)
+    succeed("ledger", "towns", *on(tmp_path), "--units", "household:person=3")
+    assert "costs rho = 9, but" in refused("run", spec)
+    succeed("ledger", "towns", *on(tmp_path), "--set-limit", "rho=9", "--unit", "household")
+    succeed("measure", write_world(tmp_path, **PERSON))
+    assert in_json(tmp_path)["units"]["household"]["rho"] == "9"
+
+
 # -- the same records under another name -----------------------------------------------------------
 
 

@@ -25,10 +25,11 @@ from trellis.errors import RunFolderError, SpecError
 from trellis.estimate.flows.levels import estimate_flow_levels
 from trellis.model.flow_estimators import FLOW_ESTIMATORS
 from trellis.privacy.budget import Budget
-from trellis.privacy.ledger import Claim
+from trellis.privacy.ledger import Claim, Ledger
 from trellis.privacy.neighbours import Neighbours
 from trellis.verify import verify_run
 from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.ledger_runs import enter_run
 from trellis.workflow.progress import Silent
 from trellis.workflow.public_half import reestimate
 from trellis.workflow.run_folder import RunFolder
@@ -102,6 +103,18 @@ def test_trips_of_units_are_capped_by_a_rule_of_each_unit(tmp_path):
     assert total == 3  # p, q and r keep one trip each
     text = (release.path / "privacy.json").read_text()
     assert "published exactly" not in text
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    assert [entry.caps for entry in ledger.entries("commuting")] == [True]
+    # Entered again from its folder, say into a ledger that lost it, it is known to cap as well.
+    again = Ledger(tmp_path / "again.sqlite")
+    assert enter_run(again, RunFolder(release.path))
+    assert again.entries("commuting")[0].cost == ledger.entries("commuting")[0].cost
+
+
+def test_trips_that_are_refused_do_not_count_as_capped(tmp_path):
+    release_into(tmp_path, **NO_NOISE)
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    assert [entry.caps for entry in ledger.entries("commuting")] == [False]
 
 
 def test_the_matrix_is_read_by_pandas(tmp_path):

@@ -85,9 +85,9 @@ def test_the_order_of_two_releases_decides_nothing(
 
 def test_a_limit_stated_by_each_release_is_for_its_own_unit(ledger):
     charge(ledger, "a", charging(4, "household", m=3), limit=rho(5), unit_bounds={"person": 3})
-    with pytest.raises(BudgetExceeded, match="costs rho = 1, .* has only 0 .* for a person"):
+    with pytest.raises(BudgetExceeded, match=r"costs rho = 1, .* has only 0 .* for a person"):
         charge(ledger, "b", charging(1, "person"), limit=rho(5), part_of={"household": 1})
-    with pytest.raises(BudgetExceeded, match="costs rho = 9, .* has only 1 .* for a household"):
+    with pytest.raises(BudgetExceeded, match=r"costs rho = 9, .* has only 1 .* for a household"):
         charge(ledger, "b", charging(1, "person"), limit=rho(9), part_of={"household": 1})
     assert ledger.account("data").limits == {"household": rho(5)}
 

@@ -19,7 +19,7 @@ from trellis.planning.budget import Shares
 from trellis.planning.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.storage import atomic
+from trellis.storage import atomic, hold
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json, write_text
 from trellis.storage.estimates import read_estimates, write_estimates
 from trellis.storage.hierarchies import hierarchy_digest, read_hierarchy, write_hierarchy
@@ -223,6 +223,28 @@ def test_text_replaces_text_at_once(tmp_path, monkeypatch):
         write_json(path, {"a": "new"})
     assert read_json(path) == {"a": "ü"}
     assert names_in(tmp_path) == ["a.json"]
+
+
+def test_new_folders_above_a_run_are_on_disk_before_it_begins(tmp_path, monkeypatch):
+    """Or a loss of power would take the run away, and leave its charge."""
+    synced = []
+    monkeypatch.setattr(hold, "sync", synced.append)
+    with hold.held(tmp_path / "a" / "b" / "run"):
+        assert set(synced) == {tmp_path, tmp_path / "a"}
+        (tmp_path / "a" / "b" / "run").mkdir()
+    synced.clear()
+    with hold.held(tmp_path / "a" / "b" / "run"):
+        assert synced == []
+
+
+def test_a_complete_folder_is_on_disk_before_it_is_settled(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(atomic, "sync", synced.append)
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    (tmp_path / "x" / "y" / "file").touch()
+    atomic.sync_tree(tmp_path / "x")
+    x = tmp_path / "x"
+    assert set(synced) == {tmp_path, x, x / "y", x / "y" / "file"}
 
 
 def test_leftovers_of_this_folder_are_destroyed_and_no_others(tmp_path):

@@ -70,18 +70,18 @@ def command(
         return _restore(terminal, ledger, restore)
     if enter is not None:
         return _enter(terminal, ledger, enter)
-    if not path.is_file():
+    opens = dataset is not None and bool(units or part_of or (set_limit and unit))
+    if not path.is_file() and not opens:
         raise LedgerError(f"There is no ledger at {path}. Name it with --ledger.")
     if backup is not None:
         ledger.backup(backup)
         terminal.say(f"Copied into {backup}. Keep it as confidential as the ledger.")
         return None
-    changes = any((set_limit, units, part_of, withdraw))
     if dataset is None:
-        if changes:
+        if any((set_limit, units, part_of, withdraw)):
             raise LedgerError("Name the data set: trellis ledger DATASET ..")
         return _show_all(terminal, ledger, as_json=as_json)
-    if dataset not in ledger.datasets():
+    if dataset not in ledger.datasets() and not opens:
         known = ", ".join(ledger.datasets()) or "none"
         raise LedgerError(f"{path} has no data set {dataset!r}; it has {known}.")
     for tie, declared in ((Tie.MADE_OF, units), (Tie.PART_OF, part_of)):

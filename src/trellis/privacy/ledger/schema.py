@@ -80,6 +80,7 @@ def migrate(db: sqlite3.Connection) -> None:
         charges = db.execute("SELECT guarantee_json FROM charge WHERE dataset = ?", (dataset,))
         units = {json.loads(text)["unit"] for (text,) in charges} or {ANY_UNIT}
         db.executemany(
-            "INSERT INTO unit_limit VALUES (?, ?, ?)", [(dataset, unit, limit) for unit in sorted(units)]
+            "INSERT INTO unit_limit VALUES (?, ?, ?)",
+            [(dataset, unit, limit) for unit in sorted(units)],
         )
     db.execute("UPDATE dataset SET limit_json = NULL")
