@@ -65,15 +65,22 @@ def test_every_document_states_every_restriction(tmp_path):
     assert problems(run) == {}
 
 
-def test_plan_and_account_state_them_too(tmp_path):
+def ledger_words(folder):
+    return ["ledger", "towns", "--ledger", str(folder / "ledger.sqlite")]
+
+
+def test_plan_account_and_ledger_state_them_too(tmp_path):
     run = released(tmp_path, **RULES)
     spec = str(tmp_path / "spec.yaml")
-    for words in (["plan", spec], ["account", spec], ["account", str(run)]):
+    commands = (["plan", spec], ["account", spec], ["account", str(run)], ledger_words(tmp_path))
+    for words in commands:
         shown = CliRunner().invoke(app, words)
         assert shown.exit_code == 0, shown.output
         assert BOUND in " ".join(shown.output.split()), words
     stated = CliRunner().invoke(app, ["account", str(run), "--delta", "1e-10", "--json"])
     assert json.loads(stated.output)["restrictions"] == record_of(run)["restrictions"]
+    added = json.loads(CliRunner().invoke(app, [*ledger_words(tmp_path), "--json"]).output)
+    assert added["units"]["person"]["restrictions"] == record_of(run)["restrictions"]
 
 
 def test_exact_totals_are_a_restriction_of_every_statement(tmp_path):
@@ -82,8 +89,9 @@ def test_exact_totals_are_a_restriction_of_every_statement(tmp_path):
     assert record["protected_within_level"] == "state"
     [sentence] = record["restrictions"]
     assert "'state'" in sentence
-    shown = CliRunner().invoke(app, ["account", str(run)])
-    assert "same area of that level" in " ".join(shown.output.split())
+    for words in (["account", str(run)], ledger_words(tmp_path)):
+        shown = CliRunner().invoke(app, words)
+        assert "same area of that level" in " ".join(shown.output.split())
 
 
 def test_smaller_changes_between_areas_with_exact_totals_are_not_listed(tmp_path):
