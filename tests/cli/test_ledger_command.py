@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from fractions import Fraction
 from pathlib import Path
@@ -196,6 +197,8 @@ def test_a_limit_for_one_of_several_units_names_it(tmp_path):
 def test_what_is_not_known_or_not_of_the_form_is_refused(made):
     assert "There is no ledger at" in refused("ledger", "x", "--ledger", made / "none.sqlite")
     assert "no data set 'x'; it has towns" in refused("ledger", "x", *on(made))
+    assert "go with --withdraw" in refused("ledger", "towns", *on(made), "--reason", "x")
+    assert "go with --set-limit" in refused("ledger", "towns", *on(made), "--unit", "person")
     assert "Name the data set" in refused("ledger", *on(made), "--set-limit", "rho=1")
     for limit in ("rho", "rho=", "rho=much", "rho=1/0", "joule=3", "delta=1/2", "rho=-1", "=3",
                   "rho=1e999999999"):  # fmt: skip
@@ -304,6 +307,18 @@ def test_only_runs_of_the_data_set_are_withdrawn(done, tmp_path):
     assert "has no run" in line
     assert not (elsewhere / "withdrawn.json").exists()
     assert "not a run folder" in refused("ledger", "towns", *on(done), "--withdraw", done)
+
+
+def test_a_notice_of_a_stranger_is_one_printable_line(done):
+    run = done / "runs" / "towns"
+    (run / "withdrawn.json").write_text(json.dumps({"run_id": "0", "notice": "a\x1b[2Jb\nc"}))
+    said = invoke("verify", "-q", run).stdout
+    assert "a\\x1b[2Jb c" in said
+    (run / "withdrawn.json").unlink()
+    os.mkfifo(run / "withdrawn.json")
+    from trellis.verify.withdrawn import notice
+
+    assert notice(run) == "withdrawn.json cannot be read."
 
 
 def test_a_notice_of_another_run_is_found_out(done):

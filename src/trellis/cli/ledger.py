@@ -66,6 +66,10 @@ def command(
 ) -> None:
     """Show what has been spent on a data set so far, and what may be."""
     terminal, ledger = ctx.obj, Ledger(path)
+    if (reason or superseded_by) and withdraw is None:
+        raise LedgerError("--reason and --superseded-by go with --withdraw.")
+    if (unit or below_spent) and set_limit is None:
+        raise LedgerError("--unit and --below-spent go with --set-limit.")
     if restore is not None:
         return _restore(terminal, ledger, restore)
     if enter is not None:

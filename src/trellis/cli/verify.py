@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from trellis.cli.terminal import BROKEN_PROMISE, Quiet, RunPath
+from trellis.cli.terminal import BROKEN_PROMISE, Quiet, RunPath, one_line
 
 NAME = "verify"
 
@@ -17,7 +17,7 @@ def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
     terminal = ctx.obj.hushed(quiet)
     findings = verify_run(folder)
     if said := notice(folder):
-        terminal.result(said)
+        terminal.result(one_line(said))
     for finding in findings:
         terminal.say(f"{'ok    ' if finding.holds else 'BROKEN'}  {finding.promise}")
         for problem in finding.problems:

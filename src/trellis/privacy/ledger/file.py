@@ -148,8 +148,9 @@ class Ledger:
         records_print: str | None = None,
     ) -> None:
         """Raise what `charge` would raise, as far as known without prints; write nothing."""
-        if not os.access(self.path if self.path.exists() else self.path.parent, os.W_OK):
-            self._folder_is_there()
+        self._folder_is_there()
+        places = (self.path.parent, self.path)
+        if not all(os.access(place, os.W_OK) for place in places if place.exists()):
             raise self._not_writable()
         with self._reading() as db:
             if rows.entry(db, run_id) is not None:
@@ -259,6 +260,8 @@ class Ledger:
 
     def backup(self, path: Path) -> None:
         """A consistent copy in a new file, for its owner's eyes."""
+        if not self.path.is_file():
+            raise LedgerError(f"There is no ledger at {self.path}.")
         with self._reading_file() as db:
             _copy_into(db, path)
 
