@@ -34,7 +34,7 @@ def show_datasets(terminal: Terminal, ledger: Ledger) -> None:
 
 def show_dataset(terminal: Terminal, ledger: Ledger, dataset: str) -> None:
     account = ledger.account(dataset)
-    columns = ["release", "time", "edition", "unit", "neighbours", "rho", "epsilon", "noise"]
+    columns = ["release", "time (UTC)", "edition", "unit", "neighbours", "rho", "epsilon", "noise"]
     rows = [_row(entry) for entry in ledger.entries(dataset)]
     terminal.table(f"Spent on {dataset}", columns, rows)
     for unit in filter(None, account.units):
@@ -50,7 +50,7 @@ def _row(entry: Entry) -> list[str]:
     drawn = "drawn" if entry.is_settled else "charged"
     return [
         entry.release,
-        entry.made,
+        entry.made[: len("2026-11-18T05:12")],
         str(entry.edition or "not known"),
         guarantee.protection.unit,
         _relation(guarantee),
