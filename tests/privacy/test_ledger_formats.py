@@ -160,6 +160,20 @@ def test_the_limit_of_an_old_ledger_without_charges_holds_for_whoever_comes_firs
     assert ledger.account("data").limits == {"firm": rho(4)}
 
 
+def test_a_limit_that_is_for_nobody_yet_finds_its_unit_in_a_charge_that_comes_in(path, tmp_path):
+    ledger = write_old(path, units=())
+    lost = Ledger(tmp_path / "lost.sqlite")
+    charge(lost, "a", charging(1, "firm"), limit=rho(9))
+    assert ledger.restore(lost.path) == 1
+    assert ledger.account("data").limits == {"firm": rho(4)}
+    other = write_old(tmp_path / "other.sqlite", units=())
+    other.enter("data", "b", Cost("b", charging(1, "home")), None)
+    assert other.account("data").limits == {"home": rho(4)}
+    stated = write_old(tmp_path / "stated.sqlite", units=())
+    stated.set_limit("data", "home", rho(7))
+    assert stated.account("data").limits == {"home": rho(7)}
+
+
 def test_a_newer_format_is_refused(path):
     ledger = Ledger(path)
     charge(ledger, "run", charging(1))

@@ -11,7 +11,7 @@ from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Guarantee, round_up
 from trellis.privacy.ledger import Account, Cost, Entry, Ledger, Total
 from trellis.privacy.ledger.account import Counted
-from trellis.privacy.ledger.schema import ANY_UNIT
+from trellis.privacy.ledger.limits import ANY_UNIT
 
 _DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
 _ASSUMES = "if no noise was chosen after seeing an earlier release"

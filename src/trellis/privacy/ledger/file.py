@@ -36,6 +36,7 @@ from trellis.privacy.guarantee import Guarantee
 from trellis.privacy.ledger import rows
 from trellis.privacy.ledger.account import Account, Cost
 from trellis.privacy.ledger.entries import Claim, Entry, Withdrawal
+from trellis.privacy.ledger.limits import forget_placeless
 from trellis.privacy.ledger.merge import DRAWN_ELSEWHERE, merge
 from trellis.privacy.ledger.rules import Terms, check_new_limit
 from trellis.privacy.ledger.schema import FORMAT, format_of, make_tables, migrate
@@ -130,6 +131,7 @@ class Ledger:
             total = rows.account(db, dataset).total(unit)
             if not below_spent and (total.counted or total.left_out):
                 check_new_limit(dataset, total, limit)
+            forget_placeless(db, dataset)
             rows.write_limit(db, dataset, unit, limit)
 
     def declare(self, dataset: str, bound: UnitBound) -> None:

@@ -7,9 +7,9 @@ copy was made, nobody can tell, so it counts as drawn.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from fractions import Fraction
+
+from trellis.privacy.ledger.limits import lower_limit, place_limit
 
 DRAWN_ELSEWHERE = "not known"
 """The digest of measurements that this ledger did not see settled."""
@@ -22,10 +22,12 @@ def merge(theirs: sqlite3.Connection, db: sqlite3.Connection) -> int:
     numbers = _merge_editions(theirs, db)
     _merge_records(theirs, db)
     for row in theirs.execute("SELECT dataset, unit, limit_json FROM unit_limit"):
-        _merge_limit(db, *row)
+        lower_limit(db, *row)
     for row in theirs.execute("SELECT dataset, unit, other, tie, most FROM unit_bound"):
         write_bound(db, row)
     added = _merge_charges(theirs, db, numbers)
+    for (name,) in db.execute("SELECT name FROM dataset").fetchall():
+        place_limit(db, name)
     for row in theirs.execute("SELECT run_id, made, reason, superseded_by FROM withdrawal"):
         db.execute("INSERT OR IGNORE INTO withdrawal VALUES (?, ?, ?, ?)", row)
     return added
@@ -68,24 +70,6 @@ def _merge_records(theirs: sqlite3.Connection, db: sqlite3.Connection) -> None:
     if key == db.execute("SELECT key FROM records_key").fetchone():
         for row in theirs.execute("SELECT dataset, fingerprint FROM records"):
             db.execute("INSERT OR IGNORE INTO records VALUES (?, ?)", row)
-
-
-def _merge_limit(db: sqlite3.Connection, dataset: str, unit: str, limit: str) -> None:
-    place = dataset, unit
-    known = db.execute(
-        "SELECT limit_json FROM unit_limit WHERE dataset = ? AND unit = ?", place
-    ).fetchone()
-    if known is None:
-        db.execute("INSERT INTO unit_limit VALUES (?, ?, ?)", (*place, limit))
-    elif _is_smaller(json.loads(limit), json.loads(known[0])):
-        db.execute(
-            "UPDATE unit_limit SET limit_json = ? WHERE dataset = ? AND unit = ?", (limit, *place)
-        )
-
-
-def _is_smaller(one: dict[str, str], other: dict[str, str]) -> bool:
-    """Limits in another currency cannot be compared: the one that is here stays."""
-    return one.keys() == other.keys() and all(Fraction(one[k]) < Fraction(other[k]) for k in one)
 
 
 def _merge_charges(

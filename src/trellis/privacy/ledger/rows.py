@@ -15,9 +15,9 @@ from trellis.errors import LedgerError, PrivacyError
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger.account import Account, Cost
 from trellis.privacy.ledger.entries import Entry, Withdrawal, guarantee_from_json, guarantee_to_json
+from trellis.privacy.ledger.limits import place_limit
 from trellis.privacy.ledger.merge import write_bound
 from trellis.privacy.ledger.rules import Terms, check_cost
-from trellis.privacy.ledger.schema import ANY_UNIT
 from trellis.privacy.ledger.units import Tie, UnitBound
 
 
@@ -95,6 +95,7 @@ def insert_charge(
         (run_id, dataset, edition, cost.release, guarantee_to_json(cost.guarantee), now(),
          cost.caps),
     )  # fmt: skip
+    place_limit(db, dataset)
 
 
 def account(db: sqlite3.Connection, dataset: str) -> Account:
@@ -116,9 +117,6 @@ def _budget(text: str) -> Budget:
 
 def write_terms(db: sqlite3.Connection, dataset: str, unit: str, terms: Terms) -> None:
     """Limits and bounds that a release declares."""
-    db.execute(
-        "UPDATE unit_limit SET unit = ? WHERE dataset = ? AND unit = ?", (unit, dataset, ANY_UNIT)
-    )
     for limit_unit, limit in terms.limits(unit).items():
         write_limit(db, dataset, limit_unit, limit)
     write_bounds(db, dataset, terms.bounds(unit))

@@ -11,16 +11,13 @@ becomes format 2 with what it does not say taken at its worst:
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from pathlib import Path
 
 from trellis.errors import LedgerError
+from trellis.privacy.ledger.limits import ANY_UNIT, lower_limit, place_limit
 
 FORMAT = 2
-
-ANY_UNIT = ""
-"""The unit of a limit that was set before a limit had one, and before anything was charged."""
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS ledger (id TEXT PRIMARY KEY);
@@ -77,10 +74,6 @@ def migrate(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE charge ADD COLUMN caps INTEGER NOT NULL DEFAULT 0")
     limits = "SELECT name, limit_json FROM dataset WHERE limit_json IS NOT NULL"
     for dataset, limit in db.execute(limits).fetchall():
-        charges = db.execute("SELECT guarantee_json FROM charge WHERE dataset = ?", (dataset,))
-        units = {json.loads(text)["unit"] for (text,) in charges} or {ANY_UNIT}
-        db.executemany(
-            "INSERT INTO unit_limit VALUES (?, ?, ?)",
-            [(dataset, unit, limit) for unit in sorted(units)],
-        )
+        lower_limit(db, dataset, ANY_UNIT, limit)
+        place_limit(db, dataset)
     db.execute("UPDATE dataset SET limit_json = NULL")
