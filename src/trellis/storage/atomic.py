@@ -101,7 +101,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunFolderError(f"{path} is missing.") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise RunFolderError(f"{path} is damaged: it holds no readable JSON.") from None
 
 

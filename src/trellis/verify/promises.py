@@ -17,22 +17,25 @@ from trellis.privacy.accounting import Composition, Coordinates, WorstCase
 from trellis.privacy.accounting.contributions import one_cell_is_worst
 from trellis.privacy.mechanisms import mechanism
 from trellis.verify.run_files import RunFiles
+from trellis.verify.safe_files import digest
+
+
+def inventory(run: RunFiles) -> Iterator[str]:
+    """The folder holds what a run of its kind holds: no other file, column or metadata."""
+    for problems in run.strange.values():
+        yield from problems
 
 
 def hashes(run: RunFiles) -> Iterator[str]:
     """Every file is the one that the manifest lists, and no other is there."""
     listed = run.manifest["sha256"]
-    there = {
-        p.relative_to(run.path).as_posix()
-        for p in run.path.rglob("*")
-        if p.is_file() and p.name != "manifest.json"
-    }
+    there = set(run.sizes) - {"manifest.json"}
     for name in sorted(set(listed) - there):
         yield f"{name} is missing"
     for name in sorted(there - set(listed)):
         yield f"{name} is not in the manifest"
     for name in sorted(there & set(listed)):
-        if sha256((run.path / name).read_bytes()).hexdigest() != listed[name]:
+        if digest(run.path / name) != listed[name]:
             yield f"{name} has changed since it was released"
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trellis.errors import RunFolderError
+import pyarrow as pa
+
+from trellis.errors import RunFolderError, TrellisError
 from trellis.verify import (
     areas,
     flow_margins,
@@ -21,11 +23,13 @@ from trellis.verify import (
     tables,
     withdrawn,
 )
-from trellis.verify.run_files import RunFiles, Unreadable
+from trellis.verify.run_files import RunFiles
+from trellis.verify.safe_files import Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
 
 _COMMON: tuple[Check, ...] = (
+    promises.inventory,
     promises.hashes,
     promises.identity,
     promises.budget,
@@ -86,6 +90,13 @@ _CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
 }
 
 
+_MISSHAPEN = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+    pa.ArrowException, TrellisError,
+)  # fmt: skip
+"""What content of another form leads to; a stranger's folder may hold anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One promise and what was found to break it; nothing if it holds."""
@@ -117,8 +128,8 @@ def _kind(run: RunFiles) -> str:
     try:
         if "histogram" in run.plan:
             return "histogram" if run.is_whole else "real_histogram"
-        return run.plan["kind"]
-    except (Unreadable, KeyError):
+        return str(run.plan["kind"])
+    except (Unreadable, KeyError, TypeError):
         return ""  # the checks say what is wrong with the plan
 
 
@@ -135,6 +146,8 @@ def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Fin
         problems.extend(check(run))
     except Unreadable as error:
         problems.append(str(error))
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+    except OSError as error:
+        problems.append(f"a file could not be read ({error.strerror})")
+    except _MISSHAPEN as error:
         problems.append(f"a file does not have the promised form ({type(error).__name__})")
     return Finding(check.__name__, (check.__doc__ or "").strip(), tuple(problems))
