@@ -116,8 +116,7 @@ def privacy(run: RunFiles) -> Iterator[str]:
     for key, value in stated.items():
         if record[key] != value:
             yield f"privacy.json and plan.json differ in {key}"
-    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
-    cost, kind = max(_cost(run.plan, path) for path in run.paths(noisy))
+    cost, kind = highest_cost(run)
     if Fraction(record["rho" if kind == "rho" else "epsilon_pure"]) != cost:
         yield f"privacy.json does not state the cost {kind} = {cost}"
     if protection["unit"] not in " ".join(record["guarantee"]):
@@ -190,6 +189,12 @@ def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction
             squares = sum(distance**2 * cells for distance, cells in moves.items())
             cost += Fraction(squares) / (2 * parameter)
     return cost, kind
+
+
+def highest_cost(run: RunFiles) -> tuple[Fraction, str]:
+    """The cost of the plan, for the dearest path from the root to a leaf."""
+    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
+    return max(_cost(run.plan, path) for path in run.paths(noisy))
 
 
 def _accountant(plan: dict[str, Any], paths: list[list[dict[str, Any]]]) -> WorstCase:

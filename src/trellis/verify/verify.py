@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from trellis.errors import RunFolderError, TrellisError
+from trellis.errors import LedgerError, RunFolderError, TrellisError
 from trellis.verify import (
     areas,
     flow_margins,
@@ -23,6 +23,7 @@ from trellis.verify import (
     tables,
     withdrawn,
 )
+from trellis.verify.ledger import against
 from trellis.verify.run_files import RunFiles
 from trellis.verify.safe_files import Unreadable
 
@@ -110,18 +111,22 @@ class Finding:
         return not self.problems
 
 
-def verify_run(path: str | Path) -> list[Finding]:
-    """Check a finished run; files that cannot be read count as problems."""
+def verify_run(path: str | Path, ledger: str | Path | None = None) -> list[Finding]:
+    """Check a finished run; files that cannot be read count as problems.
+
+    With the ledger that paid for the run, its measurements and its cost are checked against it.
+    """
     path = Path(path)
     if not (path / "manifest.json").exists():
         if (path / "run.json").exists():
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
+    paid = () if ledger is None else (against(Path(ledger)),)
     run = RunFiles(path)
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
-    checks += (withdrawn.withdrawn,) if (path / withdrawn.FILE).exists() else ()
-    return [_carry_out(check, run) for check in checks]
+    checks += (withdrawn.withdrawn,) if withdrawn.FILE in run.sizes else ()
+    return [_carry_out(check, run) for check in checks + paid]
 
 
 def _kind(run: RunFiles) -> str:
@@ -146,6 +151,8 @@ def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Fin
         problems.extend(check(run))
     except Unreadable as error:
         problems.append(str(error))
+    except LedgerError:  # about the ledger, not about the run
+        raise
     except OSError as error:
         problems.append(f"a file could not be read ({error.strerror})")
     except _MISSHAPEN as error:
