@@ -15,6 +15,9 @@ import yaml
 
 from trellis.errors import RunFolderError
 
+FORMAT = 2
+"""Of plan.json, run.json and privacy.json; files of the first format have no number."""
+
 MOST_JSON_BYTES = 16_000_000
 MOST_YAML_BYTES = 4_000_000
 MOST_YAML_NODES = 200_000
@@ -77,8 +80,13 @@ def load_json(folder: Path, name: str) -> Any:
 def read_json(folder: Path, name: str) -> dict[str, Any]:
     """A mapping in a JSON file, whose exact numbers are of bounded size."""
     content = load_json(folder, name)
-    if not isinstance(content, dict):
+    if not isinstance(content, dict) or type(number := content.get("format", 1)) is not int:
         raise Unreadable(f"{name} is damaged")
+    if number > FORMAT:
+        raise RunFolderError(
+            f"{folder / name} has format {number}, and this version of Trellis reads up to "
+            f"{FORMAT}. Install a newer one."
+        )
     for key, text in _exact_numbers(content):
         if not _EXACT.fullmatch(text):
             raise Unreadable(f"{name} has no exact number in {key}")

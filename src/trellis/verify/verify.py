@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,10 +124,17 @@ def verify_run(path: str | Path, ledger: str | Path | None = None) -> list[Findi
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
     paid = () if ledger is None else (against(Path(ledger)),)
     run = RunFiles(path)
+    _refuse_newer_formats(run)
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     checks += (withdrawn.withdrawn,) if withdrawn.FILE in run.sizes else ()
     return [_carry_out(check, run) for check in checks + paid]
+
+
+def _refuse_newer_formats(run: RunFiles) -> None:
+    for name in ("plan", "identity", "privacy"):
+        with suppress(Unreadable):  # the checks say what is wrong
+            getattr(run, name)
 
 
 def _kind(run: RunFiles) -> str:
