@@ -20,8 +20,3 @@ def standard_errors_within(confidence: Fraction, *, laplace: bool) -> float:
     if not laplace:
         return normal
     return max(normal, -math.log1p(-float(confidence)) / math.sqrt(2))
-
-
-def percent(confidence: Fraction) -> str:
-    """As people read it: 90 %."""
-    return f"{100 * float(confidence):g} %"

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from trellis.model.confidence import percent
+from trellis.model.counted import in_percent
 from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -102,7 +102,7 @@ def _basic(plan: Plan, date: str) -> dict[str, Any]:
 
 
 def _margins(plan: Plan) -> str:
-    return f", with {percent(plan.confidence)} intervals" if plan.has_variances else ""
+    return f", with {in_percent(plan.confidence)} intervals" if plan.has_variances else ""
 
 
 def _variant(plan: Plan) -> dict[str, Any]:

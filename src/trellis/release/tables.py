@@ -23,6 +23,9 @@ pc: Any = pyarrow.compute  # made at import, so the type checker does not know i
 MOST_CSV_ROWS = 1_000_000
 """Larger tables are written as CSV only on request."""
 
+CSV_DIGITS, CSV_DECIMALS = 4, 6
+"""Significant digits of standard errors, and decimals of statistics, in CSV files."""
+
 FORMULA_STARTS = ["=", "+", "-", "@", "\t", "\r", "\n"]
 
 
@@ -66,7 +69,27 @@ def write_level_table(folder: Path, name: str, table: pa.Table, csv: bool | None
     """Parquet always; CSV if asked for, and by default where the table is not too long."""
     write_table(folder / f"{name}.parquet", table)
     if csv or (csv is None and table.num_rows <= MOST_CSV_ROWS):
-        pa_csv.write_csv(spreadsheet_safe(table), folder / f"{name}.csv")
+        pa_csv.write_csv(for_csv(table), folder / f"{name}.csv")
+
+
+def for_csv(table: pa.Table) -> pa.Table:
+    """A table as its CSV file has it: safe in spreadsheets, without digits that say nothing."""
+    for at, column in enumerate(table.schema):
+        if column.name == "std_error":
+            digits = significant(table[column.name].to_numpy(), CSV_DIGITS)
+            table = table.set_column(at, column.name, pa.array(digits, from_pandas=True))
+        elif "statistic" in table.column_names and pa.types.is_floating(column.type):
+            table = table.set_column(at, column.name, pc.round(table[column.name], CSV_DECIMALS))
+    return spreadsheet_safe(table)
+
+
+def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Rounded to so many significant digits; as text, they are all there is."""
+    size = np.where(np.isfinite(values) & (values != 0), np.abs(values), 1)
+    places = digits - 1 - np.floor(np.log10(size))
+    # Whole numbers times or divided by a whole power of ten: the nearest number to a short text.
+    down, up = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    return np.rint(values * down / up) / down * up
 
 
 def spreadsheet_safe(table: pa.Table) -> pa.Table:

@@ -221,6 +221,11 @@ class RunFiles:
         except (OSError, pa.ArrowException):
             raise Unreadable(f"{name} is missing or damaged") from None
 
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a Parquet file."""
+        self.require_form(name)
+        return pq.read_schema(self.path / name)
+
     def require_form(self, name: str) -> None:
         """Fail, before any value is read, where a file does not have the form of its kind."""
         if name not in self.sizes:

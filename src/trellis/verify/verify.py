@@ -12,6 +12,7 @@ import pyarrow as pa
 from trellis.errors import LedgerError, RunFolderError, TrellisError
 from trellis.verify import (
     areas,
+    data_package,
     flow_margins,
     flows,
     group_sizes,
@@ -36,6 +37,7 @@ _COMMON: tuple[Check, ...] = (
     promises.identity,
     promises.budget,
     promises.privacy,
+    data_package.data_package,
 )
 _COUNTS: tuple[Check, ...] = (
     tables.hierarchy,

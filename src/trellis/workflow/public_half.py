@@ -37,6 +37,7 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
+from trellis.release.data_package import write_data_package
 from trellis.release.deployment_record import deployment_yaml
 from trellis.release.flow_ranges import flows_between
 from trellis.release.histogram_tables import table_name
@@ -405,6 +406,7 @@ def _write_release(
         else:
             guide = reading_guide(plan)
         (partial / "README.md").write_text(guide, encoding="utf-8")
+        write_data_package(partial, plan)
 
 
 @contextmanager
