@@ -107,7 +107,7 @@ def _measured_counts(found: Inventory, plan: Mapping[str, Any], cells: Mapping[s
         n_nodes = sum(level["nodes"] for level in spine["levels"])
         columns = {**_TREE, "class": WHOLE, "leaf": WHOLE}
         found.tables["spine.parquet"] = Form(columns, n_nodes, n_nodes, tuple(levels))
-    answer = {"value": WHOLE, "variance": REAL}
+    answer, sizes = {"value": WHOLE, "variance": REAL}, plan["kind"] == "group_sizes"
     for q in plan["queries"]:
         level, of = levels.get(q["level"]), ""
         if level is None:  # exact totals of a published level
@@ -116,7 +116,7 @@ def _measured_counts(found: Inventory, plan: Mapping[str, Any], cells: Mapping[s
         if "class" in q:
             nodes, of = level["classes"][q["class"]]["nodes"], f"class={q['class']}/"
         total = q["query"] == "total"
-        width = 1 if total else _n_cells(plan) - (q["query"] == "cumulative")
+        width = 1 if total else _n_cells(plan) - (q["query"] == "cumulative" and sizes)
         columns = {"geocode": TEXT, **({} if total else cells), **answer}
         found.add(f"measurements/level={q['level']}/{of}query={q['query']}", columns, nodes * width)
 
@@ -169,7 +169,7 @@ def _histograms(found: Inventory, plan: Mapping[str, Any]) -> None:
         columns = dict.fromkeys((*levels, *plan["schema"]), TEXT)
         form = Form(columns, MOST_BOUNDS * _GROUPS_PER_PART, in_pieces=True)
         found.tables["release/microdata.parquet"] = form
-    bound = {"label": TEXT, "level": TEXT, "query": TEXT, "sense": TEXT,
+    bound = {"label": TEXT, "level": TEXT, "query": TEXT, "sense": TEXT, "binds": TEXT,
              "unit": WHOLE, "cell": WHOLE, "bound": WHOLE}  # fmt: skip
     found.add_up_to("constraints", bound, MOST_BOUNDS)
     member = {"label": TEXT, "area": WHOLE, "unit": WHOLE}

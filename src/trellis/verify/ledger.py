@@ -39,6 +39,8 @@ def against(path: Path) -> Callable[[RunFiles], Iterator[str]]:
         for key in ("unit", "neighbours", "max_contribution", "within"):
             if getattr(protection, key) != stated[key]:
                 yield f"the ledger was charged for another {key} than plan.json states"
+        if list(protection.required) != stated.get("required", []):
+            yield "the ledger was charged with other requirements than plan.json states"
         cost, kind = highest_cost(run)
         paid = charged.rho if kind == "rho" else charged.pure_epsilon
         if paid != cost:
