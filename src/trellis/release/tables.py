@@ -17,6 +17,7 @@ from trellis.release.intervals import interval, interval_factor
 from trellis.storage.cells import cell_columns
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import repeated, write_table
+from trellis.storage.spreadsheets import spreadsheet_safe
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
@@ -25,8 +26,6 @@ MOST_CSV_ROWS = 1_000_000
 
 CSV_DIGITS, CSV_DECIMALS = 4, 6
 """Significant digits of standard errors, and decimals of statistics, in CSV files."""
-
-FORMULA_STARTS = ["=", "+", "-", "@", "\t", "\r", "\n"]
 
 
 def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
@@ -90,16 +89,3 @@ def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]
     # Whole numbers times or divided by a whole power of ten: the nearest number to a short text.
     down, up = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
     return np.rint(values * down / up) / down * up
-
-
-def spreadsheet_safe(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would carry out as a formula gets an apostrophe in front."""
-    for at, field in enumerate(table.schema):
-        is_listed = pa.types.is_dictionary(field.type)
-        if is_listed or pa.types.is_string(field.type):
-            text = table[field.name].cast(pa.string())
-            starts = pc.is_in(pc.utf8_slice_codeunits(text, 0, 1), pa.array(FORMULA_STARTS))
-            if pc.any(starts).as_py():
-                safe = pc.if_else(starts, pc.binary_join_element_wise("'", text, ""), text)
-                table = table.set_column(at, field.name, safe)
-    return table

@@ -103,6 +103,9 @@ def budget(run: RunFiles) -> Iterator[str]:
 def privacy(run: RunFiles) -> Iterator[str]:
     """The privacy record states what the plan says and what the noise costs."""
     record, protection = run.privacy, run.plan["protection"]
+    if run.plan.get("format", 1) == 1:  # whose queries do not say what they cost
+        levels = [{k: v for k, v in q.items() if k != "table"} for q in record["levels"]]
+        record = {**record, "levels": levels}
     stated = {
         "release": run.plan["release"],
         "dataset": run.plan["dataset"],
