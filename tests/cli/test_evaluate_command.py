@@ -15,7 +15,6 @@ import spine_worlds
 import trellis
 from flow_worlds import write_flow_world
 from trellis.cli.app import app
-from trellis.storage import atomic
 from trellis.verify import verify_run
 from trellis.workflow.demo import write_demo
 from trellis.workflow.evaluation import evaluate_run
@@ -109,14 +108,13 @@ def test_numbers_are_those_of_the_tables(state, tmp_path):
 def test_nothing_confidential_is_readable_by_others_for_a_moment(state, tmp_path, monkeypatch):
     """Not even under the hidden name that a file has until it is complete."""
     modes = []
-    sync = atomic._sync
 
-    def watch(path):
-        if path.is_file():
-            modes.append(stat.S_IMODE(path.stat().st_mode))
-        sync(path)
+    def watch(descriptor):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            modes.append(stat.S_IMODE(mode))
 
-    monkeypatch.setattr(atomic, "_sync", watch)
+    monkeypatch.setattr(os, "fsync", watch)
     umask = os.umask(0)
     try:
         assert evaluate(state, tmp_path / "out").exit_code == 0

@@ -84,8 +84,5 @@ def for_csv(table: pa.Table) -> pa.Table:
 
 def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
     """Rounded to so many significant digits; as text, they are all there is."""
-    size = np.where(np.isfinite(values) & (values != 0), np.abs(values), 1)
-    places = digits - 1 - np.floor(np.log10(size))
-    # Whole numbers times or divided by a whole power of ten: the nearest number to a short text.
-    down, up = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-    return np.rint(values * down / up) / down * up
+    distinct, place = np.unique(values, return_inverse=True)
+    return np.array([float(f"{value:.{digits}g}") for value in distinct.tolist()])[place]

@@ -30,6 +30,7 @@ _MARGINS = {"count": NUMBER, "std_error": REAL, "lower": WHOLE, "upper": WHOLE}
 _OCCUPIED = {"area": WHOLE, "cell": WHOLE, "count": WHOLE}
 _FILES = (
     "spec.yaml", "run.json", "plan.json", "privacy.json", "deployment.yaml", "manifest.json",
+    "withdrawn.json",
     "report/index.html", "release/README.md", "release/datapackage.json",
 )  # fmt: skip
 
