@@ -1,6 +1,7 @@
 """`trellis evaluate` and `trellis report`: what they write, and where they refuse to."""
 
 import json
+import os
 import shutil
 import stat
 
@@ -102,6 +103,24 @@ def test_numbers_are_those_of_the_tables(state, tmp_path):
     county = found["levels"][1]
     assert county["mean_absolute_error"] == pytest.approx(sum(map(abs, gaps)) / len(gaps))
     assert county["coverage"] == pytest.approx(sum(inside) / len(inside))
+
+
+def test_nothing_confidential_is_readable_by_others_for_a_moment(state, tmp_path, monkeypatch):
+    """Not even under the hidden name that a file has until it is complete."""
+    modes = []
+
+    def watch(descriptor):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode):
+            modes.append(stat.S_IMODE(mode))
+
+    monkeypatch.setattr(os, "fsync", watch)
+    umask = os.umask(0)
+    try:
+        assert evaluate(state, tmp_path / "out").exit_code == 0
+    finally:
+        os.umask(umask)
+    assert modes == [0o600] * 3
 
 
 def test_everything_written_is_marked_and_private(state, tmp_path):

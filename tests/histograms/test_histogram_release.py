@@ -60,7 +60,7 @@ def run_copy(finished, tmp_path):
 
 def test_a_finished_release_keeps_its_promises(finished):
     assert problems(finished) == {}
-    assert len(verify_run(finished)) == 16
+    assert len(verify_run(finished)) == 18
 
 
 def test_tables_add_up_to_coarser_ones(finished):

@@ -1,5 +1,7 @@
 """Schemas too large for any machine are refused before their cells are listed."""
 
+from resource import RUSAGE_SELF, getrusage
+
 import pytest
 from typer.testing import CliRunner
 
@@ -62,3 +64,33 @@ def test_cells_of_a_wide_table_are_placed_as_in_the_product():
             wide_cells(schema, {bad: "n"})
     with pytest.raises(SpecError, match="twice"):
         wide_cells(schema, {"0, f, x": "n", "0,f,x": "m"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({f"a{i}": {"range": [0, 99_999]} for i in range(6000)},
+         "the attributes have more than 1,000,000 categories together; take out or coarsen some"),
+        ({f"a{i}": ["x", "y"] for i in range(5000)},
+         "10^30 and more cells are more than the 2,147,483,647 that an area may have"),
+    ],
+    ids=["600 million categories", "5000 attributes"],
+)  # fmt: skip
+def test_schemas_that_would_fill_the_memory_are_refused_at_once(tmp_path, schema, message):
+    spec = write_histogram_world(
+        tmp_path, schema=schema, recodes=REMOVE, strategy=REMOVE, output={}
+    )
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    result = CliRunner().invoke(app, ["check", str(spec)])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert len(result.stderr) < 1000
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 300_000  # kilobytes; 4.6 GB were needed
+
+
+def test_groups_of_a_recode_are_not_written_out_without_end(tmp_path):
+    groups = {f"g{i}": {"range": [0, 99_999]} for i in range(6000)}
+    spec = write_histogram_world(tmp_path, recodes={"adult": {"of": "age", "groups": groups}})
+    result = CliRunner().invoke(app, ["check", str(spec)])
+    assert result.exit_code == 2
+    assert "the groups have more than 100,000 categories together" in result.output

@@ -46,6 +46,22 @@ def test_plan_shows_before_and_after(world):
     assert "block_group (" in text
 
 
+def test_codes_of_areas_are_not_carried_out_by_a_spreadsheet(world):
+    """As in the tables: text that begins like a formula has an apostrophe in front."""
+    odd = ["=1+1", "+1", "-1", "@x", "\tx", "fine"]
+    table = TABLE.select(["geoid"]).append_column(
+        "zone", [[odd[i % len(odd)] for i in range(len(TABLE))]]
+    )
+    pq.write_table(table, world / "zones.parquet")
+    content = yaml.safe_load((world / "spec.yaml").read_text())
+    content["areas"]["zone"]["source"] = "zones.parquet"
+    (world / "spec.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    invoke("plan", world / "spec.yaml", "--areas", world / "a.csv")
+    with (world / "a.csv").open(newline="") as file:
+        zones = {row["area"] for row in csv.DictReader(file) if row["category"] == "zone"}
+    assert zones == {"'=1+1", "'+1", "'-1", "'@x", "'\tx", "fine"}
+
+
 def test_plan_writes_areas_and_a_picture(world):
     invoke("plan", world / "spec.yaml", "--areas", world / "a.csv", "--picture", world / "p.svg")
     with (world / "a.csv").open() as file:

@@ -95,7 +95,7 @@ def test_every_file_is_guarded_by_the_manifest(run):
         hidden.rename(file)
     assert broken(run) == set()
     (run / "release" / "extra.csv").write_text("added later")
-    assert broken(run) == {"hashes"}
+    assert broken(run) == {"hashes", "inventory", "data_package"}
 
 
 def test_a_damaged_manifest_is_noticed(run):
@@ -239,6 +239,10 @@ CORRUPTIONS = {
         "estimates",
         edit_table("estimates/level=block.parquet", "centre", first(lambda v: v - 1e-3))),
     "CSV and Parquet differ": ("csv", edit_csv),
+    "a data package of another form": (
+        "data_package", edit_json("release/datapackage.json", lambda p: p.update(confidence=""))),
+    "a file that no run writes": (
+        "inventory", lambda run: (run / "release" / "notes.txt").write_text("true: 17")),
 }  # fmt: skip
 
 

@@ -99,10 +99,13 @@ def _accountant_from(
 def _plan_of(target: Path) -> Plan:
     """From a run folder, a plan, or a spec (which is planned, without touching counts)."""
     from trellis.storage.plans import read_plan
+    from trellis.verify.inventory import refuse_strange, refuse_strange_plan
 
     if target.is_dir():
+        refuse_strange(target)
         return read_plan(target / "plan.json")
     if target.suffix == ".json":
+        refuse_strange_plan(target)
         return read_plan(target)
     from trellis.workflow.config import Spec
     from trellis.workflow.prepare import prepare

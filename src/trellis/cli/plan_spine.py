@@ -13,6 +13,7 @@ from trellis.evaluate.spine_pictures import effect_chart
 from trellis.model.plan import Plan
 from trellis.planning.spine.effects import entity_effects
 from trellis.storage.atomic import write_text
+from trellis.storage.spreadsheets import safe_text
 from trellis.workflow.config.spines import steps_of
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.suggest import search_of
@@ -40,7 +41,7 @@ def write_areas(terminal: Terminal, prepared: Prepared, path: Path) -> None:
         numbers = (effects.distance_before, effects.distance_after, effects.error_before,
                    effects.error_after)  # fmt: skip
         for code, *row in zip(codes, *(n.tolist() for n in numbers), strict=True):
-            writer.writerow([name, code, *row])
+            writer.writerow([safe_text(name), safe_text(code), *row])
     write_text(path, text.getvalue())
     terminal.say(f"Wrote {path}.")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from trellis.cli.terminal import BROKEN_PROMISE, Quiet, RunPath, one_line
@@ -9,13 +12,21 @@ from trellis.cli.terminal import BROKEN_PROMISE, Quiet, RunPath, one_line
 NAME = "verify"
 
 
-def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
+def command(
+    ctx: typer.Context,
+    folder: RunPath,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="The ledger that paid: compare measurements and cost."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
     """Re-read all files of a run and check every promise. Exit code 1 if one is broken."""
     from trellis.verify import verify_run
     from trellis.verify.withdrawn import notice
 
     terminal = ctx.obj.hushed(quiet)
-    findings = verify_run(folder)
+    findings = verify_run(folder, ledger)
     if said := notice(folder):
         terminal.result(one_line(said))
     for finding in findings:

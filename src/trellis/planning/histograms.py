@@ -268,9 +268,11 @@ def check_levels(key: str, given: Mapping[str, object], levels: Sequence[str]) -
 def check_size(schema: Schema, hierarchy: Hierarchy, memory: int | None) -> None:
     """The largest family is held in memory, cell by cell. Call it before cells are listed."""
     if schema.n_cells > MOST_CELLS:
+        # The number itself would fill lines.
+        number = f"{schema.n_cells:,}" if schema.n_cells < 10**30 else "10^30 and more"
         raise SpecError(
-            f"schema: {schema.n_cells:,} cells are more than the {MOST_CELLS:,} that an area may "
-            "have. Take out or coarsen an attribute."
+            f"schema: {number} cells are more than the {MOST_CELLS:,} that an area may have. "
+            "Take out or coarsen an attribute."
         )
     most = max((int(np.diff(start).max()) for start in hierarchy.child_start), default=1)
     needed = most * schema.n_cells * BYTES_PER_CELL

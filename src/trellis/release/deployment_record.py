@@ -1,24 +1,33 @@
 """The privacy record in the field names of the OpenDP deployments registry: `deployment.yaml`.
 
-Fields that a program cannot know, such as who publishes and what for, are null, and the file's
-head names them: a curator fills them in before handing the record to the registry.
+The names are those of the registry's schema of July 2026, which allows no others. What a program
+cannot know, such as who publishes and what for, is marked, and the file's head names it: a curator
+fills it in before handing the record to the registry.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
+from trellis.model.counted import in_percent
+from trellis.model.flows import FLOWS
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.model.statement import guarantee_in_words, stated_delta, unprotected_in_words
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
 
-_METRICS = {
-    Neighbours.ADD_REMOVE: "Number of units of protection added or removed.",
-    Neighbours.REPLACE: "Number of units of protection whose records are replaced.",
+TO_FILL_IN = "To be filled in."
+"""Stands where the registry wants a text that only the curator knows."""
+
+_NEIGHBOURS = {
+    Neighbours.ADD_REMOVE: "Two data sets are neighbours if one has the records of one more "
+    "unit of protection.",
+    Neighbours.REPLACE: "Two data sets are neighbours if the records of one unit of protection "
+    "differ.",
 }
 _POST_PROCESSING = {
     "gls": "Best linear unbiased estimates from all measurements, consistent over all levels.",
@@ -32,29 +41,24 @@ _POST_PROCESSING = {
 def deployment_record(plan: Plan, date: str, version: str) -> dict[str, Any]:
     """The record as nested fields; `date` is YYYY-MM-DD."""
     return {
+        "url_slug": re.sub(r"[\W_]+", "-", plan.release.lower()).strip("-"),
         "status": "Draft",
         "tier": 3,
         "deployment": {
-            "product": _product(plan, date),
-            "dp_flavor": _flavor(plan),
+            "basic": _basic(plan, date),
+            "dp_variant": _variant(plan),
             "privacy_loss": _privacy_loss(plan),
-            "model": {
-                "model_name": "Central",
-                "actors": None,
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
+            "deployment_model": _model(),
             "accounting": {
                 "post_processing": _post_processing(plan),
                 "composition": _composition(plan),
             },
             "implementation": {
-                "pre_processing_eda_hyperparameter_tuning": None,
+                "preprocessing_and_hyperparameter_tuning": TO_FILL_IN,
                 "mechanisms": _mechanisms(plan, version),
-                "justification": None,
+                "justification": TO_FILL_IN,
             },
-            "resources": {"sources": None, "registry_authors": None},
+            "administrative": {"registry_authors": [TO_FILL_IN], "sources": TO_FILL_IN},
         },
     }
 
@@ -64,54 +68,66 @@ def deployment_yaml(plan: Plan, date: str, version: str) -> str:
     head = (
         "# Privacy record in the fields of the OpenDP deployments registry.\n"
         "# For the curator to fill in, in a copy: " + ", ".join(open_fields(record)) + ".\n"
+        "# The sector (deployment.basic.data_product_sector) may be added.\n"
     )
     return head + yaml.safe_dump(record, sort_keys=False, allow_unicode=True, width=100)
 
 
 def open_fields(record: dict[str, Any], place: str = "") -> list[str]:
-    """The fields that are null, as dotted names."""
+    """The fields that are to be filled in, as dotted names."""
     found = []
     for name, value in record.items():
         if isinstance(value, dict):
             found += open_fields(value, f"{place}{name}.")
-        elif value is None:
+        elif value in (TO_FILL_IN, [TO_FILL_IN]):
             found.append(place + name)
     return found
 
 
-def _product(plan: Plan, date: str) -> dict[str, Any]:
-    what = "Groups by size" if plan.kind == GROUP_SIZES else "Counts of records"
+def _basic(plan: Plan, date: str) -> dict[str, Any]:
+    what = {GROUP_SIZES: "Groups by size", FLOWS: "Flows between areas"}.get(
+        plan.kind, "Counts of records"
+    )
     levels = ", ".join(f"{n} ({a:,})" for n, a in zip(plan.levels, plan.areas, strict=True))
     return {
         "name": plan.release,
-        "data_curators": None,
-        "intended_use": None,
-        "data_product_type": "Summary statistics",
-        "data_product_region": None,
+        "data_curators": [TO_FILL_IN],
         "description": f"{what} for every area of the levels (number of areas): {levels}; "
-        f"{plan.schema.n_cells:,} cell(s) for each area, with margins of error.",
+        f"{plan.schema.n_cells:,} cell(s) for each area{_margins(plan)}.",
+        "intended_use": TO_FILL_IN,
+        "data_product_type": "Summary statistics",
+        "data_product_region": TO_FILL_IN,
         "publication_date": date,
-        "data_product_sector": None,
     }
 
 
-def _flavor(plan: Plan) -> dict[str, Any]:
-    guarantee, protection = plan.privacy, plan.protection
-    pure = guarantee.pure_epsilon
+def _margins(plan: Plan) -> str:
+    return f", with {in_percent(plan.confidence)} intervals" if plan.has_variances else ""
+
+
+def _variant(plan: Plan) -> dict[str, Any]:
+    protection = plan.protection
     domain = (
         f"All tables in which a {protection.unit} has at most {protection.max_contribution} "
         "record(s), over the public list of areas and categories."
     )
     return {
-        "name": "Zero-concentrated DP" if pure is None else "Pure DP",
-        "input_metric": _METRICS[protection.neighbours],
-        "bound_on_input_distance": "1",
-        "output_measure": "Renyi divergence of every order, as a multiple of the order"
-        if pure is None
-        else "Max divergence",
-        "bound_on_output_distance": str(guarantee.rho if pure is None else pure),
+        "variant_name": "Zero-concentrated DP" if plan.privacy.pure_epsilon is None else "Pure DP",
         "data_domain": " ".join([domain, *protection.restrictions]),
         "unprotected_quantities": " ".join(unprotected_in_words(plan)),
+    }
+
+
+def _model() -> dict[str, str]:
+    return {
+        "model_name": "Central",
+        "model_name_details": "The curator holds the records, adds noise once, and publishes.",
+        "actors": TO_FILL_IN,
+        "release_type": "One release",
+        "release_type_details": "This record is about one release. The curator's ledger is charged "
+        "before noise is drawn, and adds up what other releases of the same records cost.",
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
     }
 
 
@@ -126,9 +142,10 @@ def _privacy_loss(plan: Plan) -> dict[str, Any]:
     )
     return {
         "privacy_unit": plan.protection.unit,
-        "privacy_unit_description": plan.protection.in_words(),
+        "privacy_unit_details": f"{plan.protection.in_words()} "
+        f"{_NEIGHBOURS[plan.protection.neighbours]}",
         "privacy_parameters": parameters,
-        "privacy_parameters_description": " ".join(guarantee_in_words(plan)),
+        "privacy_parameters_details": " ".join(guarantee_in_words(plan)),
     }
 
 

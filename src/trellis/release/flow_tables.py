@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.counted import in_percent
 from trellis.model.flow_estimators import looks_below
 from trellis.model.flows import FlowLevel, FlowTree, Nodes
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.model.schema import Schema
 from trellis.release.intervals import interval, interval_factor
-from trellis.release.reading_guide import protected_in_markdown
+from trellis.release.markdown import code, plain
+from trellis.release.reading_guide import codes_in_markdown, protected_in_markdown
 from trellis.release.tables import write_level_table
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import write_table
@@ -87,12 +89,13 @@ def flow_guide(plan: Plan, rows: Sequence[int]) -> str:
     """Markdown for users of flows."""
     assert plan.flow is not None
     lines = [
-        f"| {name} | {size:,} | {published:,} |"
+        f"| {plain(name)} | {size:,} | {published:,} |"
         for name, size, published in zip(plan.levels, plan.areas, rows, strict=True)
     ]
     levels = "\n".join(["| level | possible pairs | published |", "|---|---|---|", *lines])
-    attributes = "".join(f", `{name}`" for name in plan.flow.attributes)
-    return f"""# {plan.release}
+    codes = ["origin", "destination", *plan.flow.attributes]
+    attributes = "".join(f", {code(name)}" for name in plan.flow.attributes)
+    return f"""# {plain(plan.release)}
 
 One table of flows per level of the tree, origin level first in its name, as Parquet; some also as
 CSV. Pairs that are not listed have a count of zero.
@@ -106,13 +109,15 @@ holds all pairs of the finest areas as `origin`, `dest` and `count`.
 ## Margins of error
 
 `std_error` is that of {_ESTIMATES[looks_below(plan.method)]}. `lower` and
-`upper` enclose the true number with confidence {plan.confidence}, for a flow that was named before
-the table was seen: an interval around that number, rounded, floored at zero, and widened where
-needed to contain the published count. Among flows that were picked because they are listed, or
-because they are large, more are too high than too low.
+`upper` enclose the true number with {in_percent(plan.confidence)} confidence, for a flow that was
+named before the table was seen: an interval around that number, rounded, floored at zero, and
+widened where needed to contain the published count. Among flows that were picked because they are
+listed, or because they are large, more are too high than too low.
 
 The published count is whole and was fitted to the counts of the levels above (estimator
 `{plan.method}`). A pair without any trip can be listed, one with a few can be missing.
+
+{codes_in_markdown(f"{plan.levels[-1]}.csv", codes)}
 
 {protected_in_markdown(plan)}
 """

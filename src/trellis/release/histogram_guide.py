@@ -11,7 +11,12 @@ from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.plan import Plan
 from trellis.model.queries import parse_query
 from trellis.release.histogram_tables import table_name
-from trellis.release.reading_guide import errors_in_markdown, protected_in_markdown
+from trellis.release.markdown import code, plain
+from trellis.release.reading_guide import (
+    codes_in_markdown,
+    errors_in_markdown,
+    protected_in_markdown,
+)
 
 
 def histogram_guide(
@@ -30,7 +35,7 @@ def histogram_guide(
         if histogram.microdata
         else ""
     )
-    return f"""# {plan.release}
+    return f"""# {plain(plan.release)}
 
 One table for each level and query, as Parquet; some also as CSV.
 
@@ -45,7 +50,7 @@ area above them, in every cell, and cells add up to the cells of coarser tables.
 {_factors(plan)}
 
 {errors_in_markdown(plan)}
-{_fit(plan, distance)}{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}
+{_fit(plan, distance)}{_rules(plan)}{_bounds(constraints)}{_audit(plan, audit)}{_codes(plan)}
 {protected_in_markdown(plan)}
 """
 
@@ -58,21 +63,33 @@ def _files(plan: Plan) -> str:
         queries = [query for of_level, query in plan.histogram.tables if of_level == level]
         for query in queries:
             cells = parse_query(plan.schema, query).n_cells
-            file = f"`{level}/{table_name(query)}.parquet`"
-            rows.append(f"| {level} | {areas:,} | {file} | {cells:,} |")
+            file = code(f"{level}/{table_name(query)}.parquet")
+            rows.append(f"| {plain(level)} | {areas:,} | {file} | {cells:,} |")
         if not queries:
-            rows.append(f"| {level} | {areas:,} | none | |")
+            rows.append(f"| {plain(level)} | {areas:,} | none | |")
     return "\n".join(rows)
 
 
 def _factors(plan: Plan) -> str:
-    return "\n".join(f"- `{name}`: {text}" for name, text in factors_in_words(plan.schema).items())
+    words = factors_in_words(plan.schema).items()
+    return "\n".join(f"- {code(name)}: {plain(text)}" for name, text in words)
+
+
+def _codes(plan: Plan) -> str:
+    """Of the first table; a release of microdata alone has no CSV files."""
+    assert plan.histogram is not None
+    if not plan.histogram.tables:
+        return ""
+    level, query = plan.histogram.tables[0]
+    factors = [factor.name for factor in parse_query(plan.schema, query).factors]
+    file = f"{level}/{table_name(query)}.csv"
+    return f"\n{codes_in_markdown(file, ['geocode', *factors])}\n"
 
 
 def _bounds(constraints: Constraints | None) -> str:
     if constraints is None or not constraints.linear:
         return ""
-    lines = "\n".join(f"- {sentence}" for sentence in bounds_in_words(constraints))
+    lines = "\n".join(f"- {plain(sentence)}" for sentence in bounds_in_words(constraints))
     return (
         "\n## Bounds\n\nThe counts keep these; the bounds are in `../constraints.parquet`.\n\n"
         f"{lines}\n"
@@ -89,7 +106,7 @@ def _rules(plan: Plan) -> str:
         )
     if not plan.histogram.structural_zeros:
         return ""
-    rules = "\n".join(f"- `{rule}`" for rule in plan.histogram.structural_zeros)
+    rules = "\n".join(f"- {code(rule)}" for rule in plan.histogram.structural_zeros)
     return f"\n## What cannot be\n\nThese cells are empty everywhere:\n\n{rules}\n"
 
 
@@ -122,7 +139,8 @@ def _audit(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
         "noise, or did so in the records."
     )
     rows = [
-        f"| `{line['rule']}` | {line['level']} | {line['applies_to']:,} | {line['broken_in']:,} |"
+        f"| {code(line['rule'])} | {plain(line['level'])} | {line['applies_to']:,} "
+        f"| {line['broken_in']:,} |"
         for line in audit
     ]
     head = ["| rule | level | areas it applies to | areas that break it |", "|---|---|---|---|"]

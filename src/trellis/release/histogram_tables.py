@@ -18,7 +18,7 @@ from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
 from trellis.model.queries import Query, parse_query
 from trellis.release.intervals import interval, interval_factor
-from trellis.release.tables import MOST_CSV_ROWS, spreadsheet_safe
+from trellis.release.tables import MOST_CSV_ROWS, for_csv
 from trellis.storage.codes import level_codes
 from trellis.storage.histograms import factor_columns
 from trellis.storage.parquet import repeated
@@ -47,7 +47,7 @@ def write_histogram_tables(
         if csv or (csv is None and n_rows <= MOST_CSV_ROWS):
             with pa_csv.CSVWriter(f"{target}.csv", _text_schema(schema)) as file:
                 for table in _pieces(plan, estimates, index, query, schema):
-                    file.write_table(spreadsheet_safe(table).cast(_text_schema(schema)))
+                    file.write_table(for_csv(table).cast(_text_schema(schema)))
 
 
 def _pieces(

@@ -14,6 +14,7 @@ from trellis.model.statement import (
     stated_delta,
     unprotected_in_words,
 )
+from trellis.storage.formats import FORMAT
 from trellis.storage.plans import query_to_json
 
 DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
@@ -31,6 +32,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
     delta, many = stated_delta(plan), len(guarantee.charges) > MANY_CHARGES
     at = float(delta)
     return {
+        "format": FORMAT,
         "release": plan.release,
         "dataset": plan.dataset,
         "unit_of_protection": plan.protection.unit,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from trellis.model.counted import in_percent
 from trellis.model.plan import Plan
 from trellis.model.statement import attacks_in_words, guarantee_in_words
+from trellis.release.markdown import code, plain
 
 _ABOUT_ERRORS = {
     "gls_topdown": (
@@ -42,7 +46,7 @@ def errors_in_markdown(plan: Plan) -> str:
         instead = "Use the published level that is the sum" + (
             ", or have it released under `areas` in the spec." if plan.histogram is None else "."
         )
-        errors += f" The confidence is {plan.confidence}.\n\n{SUMS_OF_ERRORS} {instead}"
+        errors += f" {confidence_in_words(plan)}\n\n{SUMS_OF_ERRORS} {instead}"
     return f"""## Margins of error
 
 {errors}
@@ -50,8 +54,33 @@ def errors_in_markdown(plan: Plan) -> str:
 Noise was added once, to protect people. It is independent of errors that the data had before."""
 
 
+def confidence_in_words(plan: Plan) -> str:
+    """How often intervals contain the truth."""
+    share = in_percent(plan.confidence)
+    return f"The confidence is {share}: of 100 such intervals about {share[:-2]} contain the truth."
+
+
+def codes_in_markdown(file: str, columns: Sequence[str]) -> str:
+    """How to read a CSV file without losing the zeros of its codes, with an example."""
+    pandas = ", ".join(f'"{name}": str' for name in columns)
+    r = ", ".join(f'"{name}" = "character"' for name in columns)
+    return f"""## Codes are text
+
+Codes and categories are text: `01` is not 1. Parquet files say so; CSV files cannot, and many
+programs drop the zeros, or take the code `NA` for a missing one. Tell them, or follow the types in
+`datapackage.json`:
+
+```text
+pandas  pd.read_csv("{file}", dtype={{{pandas}}}, keep_default_na=False, na_values=[""])
+R       read.csv("{file}", colClasses = c({r}), na.strings = "")
+```
+
+In CSV files `std_error` has four significant digits, and text that a spreadsheet would take for a
+formula has an apostrophe in front; Parquet files have all digits, and the text itself."""
+
+
 def levels_in_markdown(plan: Plan) -> str:
-    rows = [f"| {name} | {n} |" for name, n in zip(plan.levels, plan.areas, strict=True)]
+    rows = [f"| {plain(name)} | {n} |" for name, n in zip(plan.levels, plan.areas, strict=True)]
     return "\n".join(["| level | areas |", "|---|---|", *rows])
 
 
@@ -59,7 +88,7 @@ def _areas_in_markdown(plan: Plan) -> str:
     """Areas of interest, where there are some."""
     if not plan.interests:
         return ""
-    rows = [f"| {area.name} | {area.entities} |" for area in plan.interests]
+    rows = [f"| {plain(area.name)} | {area.entities} |" for area in plan.interests]
     head = [
         "",
         "In `areas/`, with the name of the category as `level`; sums of the last level:",
@@ -71,18 +100,19 @@ def _areas_in_markdown(plan: Plan) -> str:
 def protected_in_markdown(plan: Plan) -> str:
     """The section on privacy, the same for every kind of release."""
     sentences = guarantee_in_words(plan) + attacks_in_words(plan)
-    protected = "\n".join(f"- {sentence}" for sentence in sentences)
+    protected = "\n".join(f"- {plain(sentence)}" for sentence in sentences)
     return f"""## What is protected
 
 {protected}
 
-The exact noise of every level is in `../privacy.json`; `trellis verify` checks all of this."""
+The exact noise of every level is in `../privacy.json`. `trellis verify` checks files, sums,
+intervals and costs; see `docs/trust.md` of Trellis for what it cannot find."""
 
 
 def reading_guide(plan: Plan) -> str:
     """Markdown for users of counts."""
-    attributes = ", ".join(f"`{name}`" for name in plan.schema.names)
-    return f"""# {plan.release}
+    attributes = ", ".join(map(code, plan.schema.names))
+    return f"""# {plain(plan.release)}
 
 One table per level, as Parquet; some also as CSV.
 
@@ -93,6 +123,8 @@ Columns: `geocode` (the area), `level`, {attributes} (the cell), `count` (the pu
 in every cell.
 
 {errors_in_markdown(plan)}
+
+{codes_in_markdown(f"{plan.levels[-1]}.csv", ["geocode", *plan.schema.names])}
 
 {protected_in_markdown(plan)}
 """

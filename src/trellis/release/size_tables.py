@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.model.size_mechanisms import SIZE_MECHANISMS
+from trellis.release.markdown import plain
 from trellis.release.reading_guide import (
     SUMS_OF_ERRORS,
+    codes_in_markdown,
+    confidence_in_words,
     levels_in_markdown,
     protected_in_markdown,
 )
@@ -38,7 +41,7 @@ def write_statistics(
 def size_guide(plan: Plan, estimates: Estimates) -> str:
     """Markdown for data users."""
     most = plan.schema.n_cells - 1
-    return f"""# {plan.release}
+    return f"""# {plain(plan.release)}
 
 One table per level, as Parquet; some also as CSV.
 
@@ -58,12 +61,14 @@ the true value with the stated confidence; `gini` has no interval.
 `std_error` belongs to the best linear unbiased estimate of the count, made from all measurements.
 The published `count` uses more: no count is negative, and sizes have an order. `lower` and `upper`
 enclose the true count with the stated confidence: an interval around the unbiased estimate, floored
-at zero, rounded to whole numbers, and widened where needed to contain the published count. The
-confidence is {plan.confidence}.
+at zero, rounded to whole numbers, and widened where needed to contain the published count.
+{confidence_in_words(plan)}
 
 {SUMS_OF_ERRORS} Use the published level that is the sum.
 
 Noise was added once, to protect people. It is independent of errors that the data had before.
+
+{codes_in_markdown(f"{plan.levels[-1]}.csv", ["geocode"])}
 
 {protected_in_markdown(plan)}
 """

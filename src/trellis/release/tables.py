@@ -17,13 +17,15 @@ from trellis.release.intervals import interval, interval_factor
 from trellis.storage.cells import cell_columns
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import repeated, write_table
+from trellis.storage.spreadsheets import spreadsheet_safe
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 MOST_CSV_ROWS = 1_000_000
 """Larger tables are written as CSV only on request."""
 
-FORMULA_STARTS = ["=", "+", "-", "@", "\t", "\r", "\n"]
+CSV_DIGITS, CSV_DECIMALS = 4, 6
+"""Significant digits of standard errors, and decimals of statistics, in CSV files."""
 
 
 def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
@@ -66,17 +68,21 @@ def write_level_table(folder: Path, name: str, table: pa.Table, csv: bool | None
     """Parquet always; CSV if asked for, and by default where the table is not too long."""
     write_table(folder / f"{name}.parquet", table)
     if csv or (csv is None and table.num_rows <= MOST_CSV_ROWS):
-        pa_csv.write_csv(spreadsheet_safe(table), folder / f"{name}.csv")
+        pa_csv.write_csv(for_csv(table), folder / f"{name}.csv")
 
 
-def spreadsheet_safe(table: pa.Table) -> pa.Table:
-    """Text that a spreadsheet would carry out as a formula gets an apostrophe in front."""
-    for at, field in enumerate(table.schema):
-        is_listed = pa.types.is_dictionary(field.type)
-        if is_listed or pa.types.is_string(field.type):
-            text = table[field.name].cast(pa.string())
-            starts = pc.is_in(pc.utf8_slice_codeunits(text, 0, 1), pa.array(FORMULA_STARTS))
-            if pc.any(starts).as_py():
-                safe = pc.if_else(starts, pc.binary_join_element_wise("'", text, ""), text)
-                table = table.set_column(at, field.name, safe)
-    return table
+def for_csv(table: pa.Table) -> pa.Table:
+    """A table as its CSV file has it: safe in spreadsheets, without digits that say nothing."""
+    for at, column in enumerate(table.schema):
+        if column.name == "std_error":
+            digits = significant(table[column.name].to_numpy(), CSV_DIGITS)
+            table = table.set_column(at, column.name, pa.array(digits, from_pandas=True))
+        elif "statistic" in table.column_names and pa.types.is_floating(column.type):
+            table = table.set_column(at, column.name, pc.round(table[column.name], CSV_DECIMALS))
+    return spreadsheet_safe(table)
+
+
+def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Rounded to so many significant digits; as text, they are all there is."""
+    distinct, place = np.unique(values, return_inverse=True)
+    return np.array([float(f"{value:.{digits}g}") for value in distinct.tolist()])[place]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from errno import EEXIST, ENOTEMPTY
 from glob import escape
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any
 
 from trellis.errors import RunFolderError
@@ -24,7 +25,7 @@ def new_folder(path: Path, token: str | None = None) -> Iterator[Path]:
     partial = partial_folder(path, token or secrets.token_hex(8))
     try:
         with reporting_os_errors(path):
-            partial.mkdir(parents=True)
+            make_private(partial)
             yield partial
             publish(partial, path)
     finally:
@@ -50,8 +51,16 @@ def partial_folder(path: Path, token: str) -> Path:
     return path.with_name(f".{path.name}.{token}{_PARTIAL}")
 
 
+def make_private(partial: Path) -> None:
+    """A folder that its owner alone can read until it is published."""
+    partial.mkdir(parents=True, mode=0o700)
+
+
 def publish(partial: Path, path: Path) -> None:
     """Give a complete folder its name, after everything in it has reached the disk."""
+    own = partial.stat().st_mode
+    if (usual := own & ~0o777 | 0o777 & ~_umask()) != own:
+        partial.chmod(S_IMODE(usual))
     sync_tree(partial)
     partial.rename(path)
     sync(path.parent)
@@ -78,11 +87,14 @@ def sync_tree(folder: Path) -> None:
     sync(folder.parent)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a file at once."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Replace a file at once; one that is private is its owner's alone from the beginning."""
     partial = partial_folder(path, secrets.token_hex(8))
     try:
-        partial.write_text(text, encoding="utf-8")
+        mode = 0o600 if private else 0o666
+        descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
         sync(partial)
         partial.replace(path)
         sync(path.parent)
@@ -92,8 +104,9 @@ def write_text(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+def write_json(path: Path, content: Any, *, private: bool = False) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_text(path, text, private=private)
 
 
 def read_json(path: Path) -> Any:
@@ -101,8 +114,15 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunFolderError(f"{path} is missing.") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise RunFolderError(f"{path} is damaged: it holds no readable JSON.") from None
+
+
+def _umask() -> int:
+    """There is no way to ask but to set it; meanwhile, files are made more private than usual."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def sync(path: Path) -> None:

@@ -22,6 +22,7 @@ from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
 from trellis.storage.atomic import read_json
+from trellis.storage.formats import FORMAT, without_format
 from trellis.storage.spines import spine_from_json, spine_to_json
 
 PARTITION_NAME = "partition"
@@ -31,6 +32,7 @@ PARTITION_NAME = "partition"
 def plan_to_json(plan: Plan) -> dict[str, Any]:
     weights = None if plan.weights is None else [str(weight) for weight in plan.weights]
     return {
+        "format": FORMAT,
         "release": plan.release,
         "kind": plan.kind,
         "dataset": plan.dataset,
@@ -60,6 +62,8 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def read_plan(path: Path) -> Plan:
     content = read_json(path)
+    if isinstance(content, dict):
+        content = without_format(content, path)
     try:
         return plan_from_json(content)
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, TrellisError):

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.verify.flow_files import NODE, estimated, level_names, node_keys, parents_of
-from trellis.verify.run_files import RunFiles, Unreadable
+from trellis.verify.run_files import RunFiles
+from trellis.verify.safe_files import Unreadable
 from trellis.verify.tables import has_stated_confidence, margins
 
 _TOLERANCE = 1e-6

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trellis.verify.run_files import Level, RunFiles, Unreadable
+from trellis.verify.run_files import Level, RunFiles
+from trellis.verify.safe_files import Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def kept(run: RunFiles, level: Level, folder: str = "estimates") -> Kept:
     area, cell, count = (table[column].to_numpy() for column in ("area", "cell", "count"))
     in_range = not area.size or (
         area.min() >= 0 and area.max() < len(level)
-        and cell.min() >= 0 and cell.max() < len(run.cells)
+        and cell.min() >= 0 and cell.max() < run.n_cells
     )  # fmt: skip
     if not in_range or not np.issubdtype(count.dtype, np.integer):
         raise Unreadable(f"{name} holds something else than areas, cells and whole counts")
@@ -120,6 +121,7 @@ def tables(run: RunFiles) -> Iterator[tuple[Level, str, str]]:
 
 def row_groups(run: RunFiles, name: str) -> Iterator[pa.Table]:
     """A file piece by piece, with text as dictionaries."""
+    run.require_form(name)
     try:
         path = run.path / name
         text = [f.name for f in pq.read_schema(path) if pa.types.is_dictionary(f.type)]

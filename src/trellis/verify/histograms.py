@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -20,7 +19,8 @@ from trellis.verify.histogram_files import (
     standard_errors,
     tables,
 )
-from trellis.verify.run_files import Level, RunFiles, Unreadable, ancestors
+from trellis.verify.run_files import Level, RunFiles, ancestors
+from trellis.verify.safe_files import Unreadable, load_json
 from trellis.verify.tables import margins, stated_confidence
 
 
@@ -47,7 +47,7 @@ def histogram_columns(run: RunFiles) -> Iterator[str]:
 
 def histogram_counts(run: RunFiles) -> Iterator[str]:
     """Whole, non-negative counts that add up over areas and over cells, in every table."""
-    n_cells = len(run.cells)
+    n_cells = run.n_cells
     for above, below in pairwise(run.levels):
         upper, lower = kept(run, above), kept(run, below)
         key = below.parent[lower.area].astype(np.int64) * n_cells + lower.cell
@@ -166,11 +166,8 @@ def edit_rules(run: RunFiles) -> Iterator[str]:
     enforced = run.spec.get("estimate", {}).get("edit_rules") != "audit"
     if enforced != rules["enforce_edit_rules"]:
         yield "plan.json and spec.yaml differ in estimate.edit_rules"
-    try:
-        text = (run.path / "release" / "edit_rules.json").read_text(encoding="utf-8")
-        stated = {(line["rule"], line["level"]): line for line in json.loads(text)}
-    except (OSError, ValueError):
-        raise Unreadable("release/edit_rules.json is missing or damaged") from None
+    audit = load_json(run.path, "release/edit_rules.json")
+    stated = {(line["rule"], line["level"]): line for line in audit}
     broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
         sides = edit_rule_cells(_schema(run), rules["ordered"], rule)
@@ -202,7 +199,7 @@ def microdata(run: RunFiles) -> Iterator[str]:
         if (run.path / name).exists():
             yield f"{name} is there and was not planned"
         return
-    leaves, n_cells = run.levels[-1], len(run.cells)
+    leaves, n_cells = run.levels[-1], run.n_cells
     last = len(run.levels) - 1
     lineage = [ancestors(run.levels, last, top) for top in range(last + 1)]
     schema = run.plan["schema"]

@@ -17,22 +17,25 @@ from trellis.privacy.accounting import Composition, Coordinates, WorstCase
 from trellis.privacy.accounting.contributions import one_cell_is_worst
 from trellis.privacy.mechanisms import mechanism
 from trellis.verify.run_files import RunFiles
+from trellis.verify.safe_files import digest
+
+
+def inventory(run: RunFiles) -> Iterator[str]:
+    """The folder holds what a run of its kind holds: no other file, column or metadata."""
+    for problems in run.strange.values():
+        yield from problems
 
 
 def hashes(run: RunFiles) -> Iterator[str]:
     """Every file is the one that the manifest lists, and no other is there."""
     listed = run.manifest["sha256"]
-    there = {
-        p.relative_to(run.path).as_posix()
-        for p in run.path.rglob("*")
-        if p.is_file() and p.name != "manifest.json"
-    }
+    there = set(run.sizes) - {"manifest.json"}
     for name in sorted(set(listed) - there):
         yield f"{name} is missing"
     for name in sorted(there - set(listed)):
         yield f"{name} is not in the manifest"
     for name in sorted(there & set(listed)):
-        if sha256((run.path / name).read_bytes()).hexdigest() != listed[name]:
+        if digest(run.path / name) != listed[name]:
             yield f"{name} has changed since it was released"
 
 
@@ -100,6 +103,9 @@ def budget(run: RunFiles) -> Iterator[str]:
 def privacy(run: RunFiles) -> Iterator[str]:
     """The privacy record states what the plan says and what the noise costs."""
     record, protection = run.privacy, run.plan["protection"]
+    if run.plan.get("format", 1) == 1:  # whose queries do not say what they cost
+        levels = [{k: v for k, v in q.items() if k != "table"} for q in record["levels"]]
+        record = {**record, "levels": levels}
     stated = {
         "release": run.plan["release"],
         "dataset": run.plan["dataset"],
@@ -113,8 +119,7 @@ def privacy(run: RunFiles) -> Iterator[str]:
     for key, value in stated.items():
         if record[key] != value:
             yield f"privacy.json and plan.json differ in {key}"
-    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
-    cost, kind = max(_cost(run.plan, path) for path in run.paths(noisy))
+    cost, kind = highest_cost(run)
     if Fraction(record["rho" if kind == "rho" else "epsilon_pure"]) != cost:
         yield f"privacy.json does not state the cost {kind} = {cost}"
     if protection["unit"] not in " ".join(record["guarantee"]):
@@ -187,6 +192,12 @@ def _cost(plan: dict[str, Any], queries: list[dict[str, Any]]) -> tuple[Fraction
             squares = sum(distance**2 * cells for distance, cells in moves.items())
             cost += Fraction(squares) / (2 * parameter)
     return cost, kind
+
+
+def highest_cost(run: RunFiles) -> tuple[Fraction, str]:
+    """The cost of the plan, for the dearest path from the root to a leaf."""
+    noisy = [q for q in run.plan["queries"] if q["noise"] is not None]
+    return max(_cost(run.plan, path) for path in run.paths(noisy))
 
 
 def _accountant(plan: dict[str, Any], paths: list[list[dict[str, Any]]]) -> WorstCase:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
-import yaml
+
+from trellis.verify.inventory import strange
+from trellis.verify.safe_files import Unreadable, read_json, read_yaml, walk
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
-
-
-class Unreadable(Exception):
-    """A file is missing or damaged; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +59,12 @@ class RunFiles:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.sizes = dict(walk(path))
+
+    @cached_property
+    def strange(self) -> dict[str, list[str]]:
+        """What is wrong with the form of files, by name; these are not read."""
+        return strange(self.path, self.sizes, self.plan)
 
     @cached_property
     def plan(self) -> dict[str, Any]:
@@ -80,13 +84,7 @@ class RunFiles:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        try:
-            content = yaml.safe_load((self.path / "spec.yaml").read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError):
-            raise Unreadable("spec.yaml is missing or damaged") from None
-        if not isinstance(content, dict):
-            raise Unreadable("spec.yaml is damaged")
-        return content
+        return read_yaml(self.path, "spec.yaml")
 
     @cached_property
     def levels(self) -> list[Level]:
@@ -156,6 +154,10 @@ class RunFiles:
             return level, np.arange(len(level))
         return level, np.flatnonzero(self.node_classes[index] == query["class"])
 
+    @property
+    def n_cells(self) -> int:
+        return prod(len(categories) for categories in self.plan["schema"].values())
+
     @cached_property
     def cells(self) -> list[tuple[str, ...]]:
         """Categories of each cell, last attribute fastest."""
@@ -212,11 +214,24 @@ class RunFiles:
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """A Parquet file, or some of its columns in the order asked for."""
+        self.require_form(name)
         try:
             with pq.ParquetFile(self.path / name) as file:
                 return file.read(columns)
         except (OSError, pa.ArrowException):
             raise Unreadable(f"{name} is missing or damaged") from None
+
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a Parquet file."""
+        self.require_form(name)
+        return pq.read_schema(self.path / name)
+
+    def require_form(self, name: str) -> None:
+        """Fail, before any value is read, where a file does not have the form of its kind."""
+        if name not in self.sizes:
+            raise Unreadable(f"{name} is missing or damaged")
+        if name in self.strange:
+            raise Unreadable(self.strange[name][0])
 
     def released(self, level: str, *columns: str) -> pa.Table:
         return self.table(f"release/{level}.parquet", list(columns) or None)
@@ -246,10 +261,4 @@ class RunFiles:
         return found
 
     def _json(self, name: str) -> dict[str, Any]:
-        try:
-            content = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            raise Unreadable(f"{name} is missing or damaged") from None
-        if not isinstance(content, dict):
-            raise Unreadable(f"{name} is damaged")
-        return content
+        return read_json(self.path, name)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trellis.errors import RunFolderError
+import pyarrow as pa
+
+from trellis.errors import LedgerError, RunFolderError, TrellisError
 from trellis.verify import (
     areas,
+    data_package,
     flow_margins,
     flows,
     group_sizes,
@@ -21,15 +25,19 @@ from trellis.verify import (
     tables,
     withdrawn,
 )
-from trellis.verify.run_files import RunFiles, Unreadable
+from trellis.verify.ledger import against
+from trellis.verify.run_files import RunFiles
+from trellis.verify.safe_files import Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
 
 _COMMON: tuple[Check, ...] = (
+    promises.inventory,
     promises.hashes,
     promises.identity,
     promises.budget,
     promises.privacy,
+    data_package.data_package,
 )
 _COUNTS: tuple[Check, ...] = (
     tables.hierarchy,
@@ -86,6 +94,13 @@ _CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
 }
 
 
+_MISSHAPEN = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
+    pa.ArrowException, TrellisError,
+)  # fmt: skip
+"""What content of another form leads to; a stranger's folder may hold anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One promise and what was found to break it; nothing if it holds."""
@@ -99,26 +114,37 @@ class Finding:
         return not self.problems
 
 
-def verify_run(path: str | Path) -> list[Finding]:
-    """Check a finished run; files that cannot be read count as problems."""
+def verify_run(path: str | Path, ledger: str | Path | None = None) -> list[Finding]:
+    """Check a finished run; files that cannot be read count as problems.
+
+    With the ledger that paid for the run, its measurements and its cost are checked against it.
+    """
     path = Path(path)
     if not (path / "manifest.json").exists():
         if (path / "run.json").exists():
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
+    paid = () if ledger is None else (against(Path(ledger)),)
     run = RunFiles(path)
+    _refuse_newer_formats(run)
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
-    checks += (withdrawn.withdrawn,) if (path / withdrawn.FILE).exists() else ()
-    return [_carry_out(check, run) for check in checks]
+    checks += (withdrawn.withdrawn,) if withdrawn.FILE in run.sizes else ()
+    return [_carry_out(check, run) for check in checks + paid]
+
+
+def _refuse_newer_formats(run: RunFiles) -> None:
+    for name in ("plan", "identity", "privacy"):
+        with suppress(Unreadable):  # the checks say what is wrong
+            getattr(run, name)
 
 
 def _kind(run: RunFiles) -> str:
     try:
         if "histogram" in run.plan:
             return "histogram" if run.is_whole else "real_histogram"
-        return run.plan["kind"]
-    except (Unreadable, KeyError):
+        return str(run.plan["kind"])
+    except (Unreadable, KeyError, TypeError):
         return ""  # the checks say what is wrong with the plan
 
 
@@ -135,6 +161,10 @@ def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Fin
         problems.extend(check(run))
     except Unreadable as error:
         problems.append(str(error))
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+    except LedgerError:  # about the ledger, not about the run
+        raise
+    except OSError as error:
+        problems.append(f"a file could not be read ({error.strerror})")
+    except _MISSHAPEN as error:
         problems.append(f"a file does not have the promised form ({type(error).__name__})")
     return Finding(check.__name__, (check.__doc__ or "").strip(), tuple(problems))

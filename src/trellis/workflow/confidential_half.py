@@ -46,6 +46,7 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim, Ledger, Terms
 from trellis.storage.atomic import (
+    make_private,
     partial_folder,
     publish,
     remove_partials,
@@ -261,6 +262,7 @@ def _draw(
     partial = partial_folder(folder.measurements, claim.token)
     try:
         with reporting_os_errors(folder.measurements):
+            make_private(partial)
             _write_noisy(partial, prepared, counts, claim, identity.tie_seed)
             sync_tree(partial)
             digest = folder_digest(partial)

@@ -25,6 +25,7 @@ from trellis.model.hierarchy import Codes
 from trellis.model.plan import TOTAL
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table
+from trellis.verify.inventory import refuse_strange
 from trellis.workflow.compared_tables import read_published, require_same_totals
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.config import Spec
@@ -91,6 +92,7 @@ def evaluate_run(
     folder.require_started()
     if not folder.is_finished:
         raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    refuse_strange(folder.path)
     prepared, source = _read_sources(folder, truth, register)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)

@@ -15,6 +15,7 @@ from trellis.evaluate.charts import Axis, Series, bar_chart, line_chart
 from trellis.evaluate.html import number, page, paragraph, picture, section, table
 from trellis.model.counted import in_percent
 from trellis.storage.atomic import reporting_os_errors, write_json, write_text
+from trellis.storage.spreadsheets import safe_text
 
 STEM = "CONFIDENTIAL-evaluation"
 BANNER = "CONFIDENTIAL: made from the records. Do not publish, and do not put into a run folder."
@@ -43,11 +44,10 @@ def write_evaluation(
     with reporting_os_errors(out):
         out.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = [out / f"{STEM}{ending}" for ending in (".json", ".csv", ".html")]
-        write_json(files[0], content)
-        write_text(files[1], _csv(levels))
-        write_text(files[2], evaluation_page(content["release"], levels, units))
-        for path in files:
-            path.chmod(0o600)
+        write_json(files[0], content, private=True)
+        write_text(files[1], _csv(levels), private=True)
+        page = evaluation_page(content["release"], levels, units)
+        write_text(files[2], page, private=True)
 
 
 def level_row(level: LevelErrors) -> list[str]:
@@ -91,7 +91,7 @@ def _csv(levels: Sequence[LevelErrors]) -> str:
         groups = [(_in_words(g), "", "", g.errors) for g in level.by_group]
         for group, least, most, e in [("", "", "", level.errors), *sizes, *groups]:
             writer.writerow(
-                ["yes", level.level, level.what, group, least, most, e.counts,
+                ["yes", *map(safe_text, (level.level, level.what, group)), least, most, e.counts,
                  e.mean_absolute_error, e.root_mean_squared_error, e.bias, e.largest_error,
                  e.coverage, e.interval_width]
             )  # fmt: skip

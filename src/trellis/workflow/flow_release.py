@@ -11,6 +11,7 @@ from trellis.errors import RunFolderError
 from trellis.model.flow_estimators import DEFAULT_PENALTY, MOST_PENALTY, has_penalty
 from trellis.model.flows import FlowTree
 from trellis.model.plan import Plan
+from trellis.release.data_package import write_data_package
 from trellis.release.flow_tables import flow_guide, write_flow_tables
 from trellis.storage.flows import estimate_table, estimates_file, read_flow_level, table_writer
 
@@ -54,3 +55,4 @@ def write_flow_release(
         rows.append(len(flows.nodes))
         write_flow_tables(folder, plan, tree, level, flows, csv)
     (folder / "README.md").write_text(flow_guide(plan, rows), encoding="utf-8")
+    write_data_package(folder, plan)

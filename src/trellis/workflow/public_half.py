@@ -37,6 +37,7 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
+from trellis.release.data_package import write_data_package
 from trellis.release.deployment_record import deployment_yaml
 from trellis.release.flow_ranges import flows_between
 from trellis.release.histogram_tables import table_name
@@ -57,6 +58,7 @@ from trellis.storage.histogram_estimates import read_distance
 from trellis.storage.histograms import load_measurement
 from trellis.storage.measurements import read_measurements
 from trellis.storage.parquet import read_table
+from trellis.verify.inventory import refuse_strange
 from trellis.workflow.flow_release import (
     with_estimator,
     write_flow_estimates,
@@ -173,6 +175,7 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
         return Release(folder.path)
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
+    refuse_strange(folder.path)
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
     seconds: dict[str, float] = {}
     if plan.kind == FLOWS:
@@ -253,6 +256,7 @@ def remake_report(folder: RunFolder) -> Path:
     folder.require_started()
     if not folder.is_finished:
         raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+    refuse_strange(folder.path)
     listed = read_json(folder.manifest)
     plan, run_id = folder.plan(), folder.identity().run_id
     path = folder.report / "index.html"
@@ -287,6 +291,7 @@ def reestimate(
     folder.require_started()
     if not folder.is_measured:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
+    refuse_strange(folder.path)
     if method not in (known := methods_for(folder.plan())):
         why = (
             " Of this run, only what topdown reads was measured (output.measurements: used)."
@@ -333,7 +338,8 @@ def _reestimate(
     target.start(identity, spec, plan, hierarchy, *others)
     try:
         with new_folder(target.measurements) as partial:
-            shutil.copytree(folder.measurements, partial, dirs_exist_ok=True)
+            # A link, should one have come in since the folder was looked at, stays a link.
+            shutil.copytree(folder.measurements, partial, symlinks=True, dirs_exist_ok=True)
         return finish(target, progress)
     except TrellisError:  # such as a method that does not fit what was measured
         shutil.rmtree(target.path)
@@ -400,6 +406,7 @@ def _write_release(
         else:
             guide = reading_guide(plan)
         (partial / "README.md").write_text(guide, encoding="utf-8")
+        write_data_package(partial, plan)
 
 
 @contextmanager

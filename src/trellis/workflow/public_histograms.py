@@ -21,6 +21,7 @@ from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
 from trellis.model.rules import enforced_rules
 from trellis.model.sparse_counts import SparseCounts
+from trellis.release.data_package import write_data_package
 from trellis.release.edit_rules import audit_edit_rules
 from trellis.release.histogram_guide import histogram_guide
 from trellis.release.histogram_tables import write_histogram_tables
@@ -145,3 +146,4 @@ def write_histogram_release(
         constraints = kept_constraints(folder, plan, estimates.hierarchy)
         guide = histogram_guide(plan, constraints, audit, estimates.distance)
         (partial / "README.md").write_text(guide, encoding="utf-8")
+        write_data_package(partial, plan)

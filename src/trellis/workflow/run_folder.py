@@ -31,6 +31,7 @@ from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.constraints import write_constraints
+from trellis.storage.formats import FORMAT, without_format
 from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
@@ -140,7 +141,7 @@ class RunFolder:
             inside = RunFolder(partial)
             text = yaml.safe_dump(dict(public_spec), sort_keys=False, allow_unicode=True)
             inside.spec.write_text(text, encoding="utf-8")
-            write_json(inside.identity_file, asdict(identity))
+            write_json(inside.identity_file, {"format": FORMAT, **asdict(identity)})
             write_json(inside.plan_file, plan_to_json(plan))
             write_hierarchy(inside.hierarchy_file, hierarchy)
             if destinations is not None:
@@ -157,8 +158,8 @@ class RunFolder:
     def identity(self) -> RunIdentity:
         content = read_json(self.identity_file)
         try:
-            return RunIdentity(**content)
-        except TypeError:
+            return RunIdentity(**without_format(content, self.identity_file))
+        except (AttributeError, TypeError):
             raise RunFolderError(f"{self.identity_file} is damaged.") from None
 
     def plan(self) -> Plan:

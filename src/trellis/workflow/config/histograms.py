@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -26,6 +27,8 @@ from trellis.workflow.config.planning import form_of_shares, form_of_weights, op
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
 MOST_CATEGORIES = 100_000
+MOST_IN_ALL = 1_000_000
+"""Categories of one attribute, and of all together: each is kept as text."""
 
 _FORMS = "write a list of categories, {ordered: [..]} or {range: [first, last]}"
 
@@ -60,7 +63,7 @@ def _categories(values: Any) -> tuple[str, ...]:
     if not all(0 < len(name) <= 80 and name.isprintable() for name in names):
         raise ValueError("a category is 1 to 80 printable characters")
     if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         raise ValueError(f"category {twice!r} is listed twice")
     return names
 
@@ -75,6 +78,33 @@ def _whole_numbers(ends: Any) -> tuple[str, ...]:
     return tuple(map(str, range(first, last + 1)))
 
 
+def few_enough(attributes: Any) -> Any:
+    """Refuse attributes whose categories, written out, would fill the memory."""
+    if isinstance(attributes, dict) and _listed(attributes.values()) > MOST_IN_ALL:
+        raise ValueError(
+            f"the attributes have more than {MOST_IN_ALL:,} categories together; take out or "
+            "coarsen some"
+        )
+    return attributes
+
+
+def _listed(values: Iterable[Any]) -> int:
+    """How many categories are written out, as far as that is known before reading them."""
+    return sum(_n_categories(value) for value in values)
+
+
+def _n_categories(value: Any) -> int:
+    if isinstance(value, Attribute):
+        return len(value.categories)
+    inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    if not isinstance(inner, list | tuple):
+        return 0
+    is_range = isinstance(value, dict) and "range" in value and len(inner) == 2
+    if is_range and all(isinstance(end, int) for end in inner):
+        return max(0, inner[1] - inner[0] + 1)
+    return len(inner)
+
+
 def _write_attribute(attribute: Attribute) -> Any:
     categories = list(attribute.categories)
     return {"ordered": categories} if attribute.ordered else categories
@@ -84,6 +114,8 @@ AttributeField = Annotated[
     InstanceOf[Attribute], BeforeValidator(to_attribute), PlainSerializer(_write_attribute)
 ]
 """Categories of an attribute, as written in a spec."""
+
+Attributes = Annotated[dict[Name, AttributeField], BeforeValidator(few_enough)]
 
 
 def to_rules(value: Any) -> Any:
@@ -157,6 +189,8 @@ def to_groups(groups: Any) -> Any:
     """Groups of categories, each a list or `{range: [first, last]}`."""
     if not isinstance(groups, dict):
         raise ValueError("name groups with their categories, such as {minor: [0, 1], adult: [2]}")
+    if _listed(groups.values()) > MOST_CATEGORIES:
+        raise ValueError(f"the groups have more than {MOST_CATEGORIES:,} categories together")
     out = {}
     for name, values in groups.items():
         try:
@@ -247,7 +281,7 @@ with warnings.catch_warnings():
     class HistogramKeys(_Model):
         """Keys of a spec that make a release of counts one of histograms."""
 
-        schema: dict[Name, AttributeField] | None = None  # type: ignore[assignment]
+        schema: Attributes | None = None  # type: ignore[assignment]
         recodes: dict[Name, RecodeSpec] | None = None
         strategy: AnyStrategy | None = None
         constraints: tuple[ConstraintSpec, ...] | None = None
