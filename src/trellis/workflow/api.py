@@ -12,6 +12,7 @@ from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.confidential_half import Confirmed, measure_into, records_have_changed
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import foreseen, prepare
+from trellis.workflow.privacy_answers import find_privacy_answers
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
@@ -80,6 +81,7 @@ def _measure(
         warnings = accuracy_warnings(prepared, expected)
     for text in warnings:
         progress.advise(text)
+    find_privacy_answers(expected, progress)
     measure_into(
         folder,
         replace(prepared, plan=expected),
