@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trellis.cli.interrupts import INTERRUPTED, stopped
 from trellis.errors import TrellisError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was as
 MOST_CHARACTERS = 800
 """Of an error."""
 
-BAD_INPUT, BROKEN_PROMISE, INTERRUPTED = 2, 1, 130
+BAD_INPUT, BROKEN_PROMISE = 2, 1
 
 
 class Terminal:
@@ -115,7 +116,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             typer.echo("error: " + one_line(str(error)), err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
-            typer.echo("Interrupted. The same command goes on where this one stopped.", err=True)
+            typer.echo(stopped(), err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped
