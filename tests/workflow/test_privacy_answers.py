@@ -54,9 +54,9 @@ def test_a_resumed_run_begins_with_them(tmp_path, curves):
     stages = []
 
     class Listening(Silent):
-        def stage(self, name):
+        def stage(self, name, *, line=True):
             stages.append((name, len(curves)))
-            return super().stage(name)
+            return super().stage(name, line=line)
 
     curves.clear()
     finish(folder, Listening())

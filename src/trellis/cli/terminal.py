@@ -16,6 +16,7 @@ from rich.text import Text
 
 from trellis.cli.interrupts import INTERRUPTED, stopped
 from trellis.errors import TrellisError
+from trellis.execution.progress import listening
 
 if TYPE_CHECKING:
     from trellis.workflow.config import Spec
@@ -80,17 +81,43 @@ class Terminal:
         self._out.print(table)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """A spinner on a terminal, a line elsewhere. No durations: they may tell about records."""
+    def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
+        """A bar with per cent on a terminal, a line elsewhere, unless there should be none.
+
+        No durations: they may tell about records.
+        """
         if self.quiet:
             yield
         elif self._err.is_terminal:
-            with self._err.status(f"{name} ..."):
+            with _bar(self._err, name) as tell, listening(tell):
                 yield
-            self._err.print(Text(f"{name}: done"))
+            if line:
+                self._err.print(Text(f"{name}: done"))
         else:
-            self._err.print(Text(f"{name} ..."))
+            if line:
+                self._err.print(Text(f"{name} ..."))
             yield
+
+
+@contextmanager
+def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is gone afterwards; it shows per cent once it is told some, and never less."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn(name, markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[share]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, share="")
+
+        def tell(share: float) -> None:
+            done = max(bar.tasks[0].completed, share)
+            bar.update(task, total=1.0, completed=done, share=f"{done:.0%}")
+
+        yield tell
 
 
 def one_line(text: str) -> str:

@@ -15,7 +15,8 @@ def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
     from trellis.verify.withdrawn import notice
 
     terminal = ctx.obj.hushed(quiet)
-    findings = verify_run(folder)
+    with terminal.stage("verify", line=False):
+        findings = verify_run(folder)
     if said := notice(folder):
         terminal.result(said)
     for finding in findings:

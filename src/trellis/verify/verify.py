@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trellis.errors import RunFolderError
+from trellis.execution.progress import in_parts
 from trellis.verify import (
     areas,
     flow_margins,
@@ -110,7 +111,7 @@ def verify_run(path: str | Path) -> list[Finding]:
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     checks += (withdrawn.withdrawn,) if (path / withdrawn.FILE).exists() else ()
-    return [_carry_out(check, run) for check in checks]
+    return [_carry_out(check, run) for check in in_parts(checks)]
 
 
 def _kind(run: RunFiles) -> str:

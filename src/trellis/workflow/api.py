@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError
+from trellis.execution.progress import part
 from trellis.model.plan import Plan
 from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.confidential_half import Confirmed, measure_into, records_have_changed
@@ -74,7 +75,9 @@ def _measure(
                 progress.advise(RECORDS_CHANGED)
             return
     with progress.stage("plan"):
-        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas, frames.destinations)
+        given = frames.hierarchy, frames.data, frames.areas, frames.destinations
+        with part(0.0, 0.8):
+            prepared = prepare(spec, *given)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)

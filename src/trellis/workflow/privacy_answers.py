@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from trellis.evaluate.privacy_pictures import ALPHAS, DELTAS
+from trellis.execution.progress import tell_done
 from trellis.model.plan import Plan
 from trellis.privacy.accounting.rounding import float_above, float_below
 from trellis.privacy.attacker import FALSE_ALARMS
 from trellis.privacy.guarantee import Guarantee
-from trellis.release.privacy_record import privacy_record, stated_deltas
+from trellis.release.privacy_record import MANY_CHARGES, privacy_record, stated_deltas
 from trellis.workflow.progress import Progress
 
 
@@ -35,5 +36,8 @@ def _ask(plan: Plan) -> None:
     accountant = plan.privacy.accountant
     alarms = [end(alpha) for alpha in FALSE_ALARMS for end in (float_below, float_above)]
     accountant.epsilon_curve([*map(float, stated_deltas(plan)), *DELTAS])
+    tell_done(0.4)
     accountant.tradeoff_curve([*alarms, *ALPHAS])
-    privacy_record(plan)
+    tell_done(0.9)
+    if len(plan.privacy.charges) <= MANY_CHARGES:  # else no more curves are made
+        privacy_record(plan)
