@@ -94,6 +94,9 @@ class Recording:
     def stage(self, name, *, line=True):
         return listening(self.told.setdefault(name, []).append)
 
+    def advise(self, text):
+        pass
+
 
 def histograms(folder, progress, **changes):
     spec = trellis.Spec.load(histogram_release_worlds.write_histogram_world(folder, **changes))
