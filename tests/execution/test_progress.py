@@ -184,8 +184,8 @@ def test_a_terminal_shows_per_cent_that_never_fall(monkeypatch):
 
     text = shown(monkeypatch, True, work)
     assert "[estimate]" in text
-    assert "42%" in text
-    assert "17%" not in text
+    assert "42 %" in text
+    assert "17 %" not in text
     assert text.rstrip().endswith("[estimate]: done")
 
 

@@ -111,11 +111,13 @@ def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
         TextColumn("{task.fields[share]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=None, share="")
+        task, shown = bar.add_task("", total=None, share=""), -1
 
         def tell(share: float) -> None:
-            done = max(bar.tasks[0].completed, share)
-            bar.update(task, total=1.0, completed=done, share=f"{done:.0%}")
+            nonlocal shown
+            if (per_cent := int(100 * share)) > shown:  # loops tell far more often
+                shown = per_cent
+                bar.update(task, total=100, completed=shown, share=f"{shown} %")
 
         yield tell
 
