@@ -19,7 +19,7 @@ import numpy as np
 
 from trellis.privacy.accounting import Accountant
 from trellis.privacy.accounting.bracket import bracket_curve
-from trellis.privacy.accounting.privacy_curve import curve_of
+from trellis.privacy.accounting.privacy_curve import forget
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 DELTA = 1e-10
@@ -50,7 +50,7 @@ def census() -> Accountant:
 
 
 def trellis() -> EpsilonOf:
-    curve_of.clear()
+    forget()
     return census().epsilon
 
 

@@ -522,7 +522,7 @@ def test_interrupts_are_clean(world, monkeypatch):
     result = invoke("run", world / "spec.yaml")
     assert result.exit_code == 130
     assert isinstance(result.exception, SystemExit)
-    assert "Interrupted" in result.stderr.splitlines()[-1]
+    assert "Stopped" in result.stderr.splitlines()[-1]
     assert not (world / "runs").exists()
 
 

@@ -292,6 +292,17 @@ class TestTradeoff:
         assert truth <= upper
         assert upper - lower <= 1e-6
 
+    @pytest.mark.parametrize(("sigma_squared", "count"), [("1/16", 10), ("1/40", 3), ("1/8", 10)])
+    def test_is_enclosed_closely_where_delta_is_nearly_1(self, sigma_squared, count):
+        accountant = gaussian(sigma_squared, count)
+        alphas = np.array([1e-30, 1e-20, 1e-9, 1e-3, 0.5, 0.999])
+        law = oracle.loss_law(accountant.composition)
+        truths = np.array([float(oracle.tradeoff(law, alpha)) for alpha in alphas])
+        lower, upper = accountant.tradeoff_curve(alphas)
+        assert np.all(lower <= truths)
+        assert np.all(truths <= upper)
+        assert np.all(upper - lower <= 0.02 * truths + 1e-12)
+
     def test_ends_and_shape(self):
         alphas = np.linspace(0, 1, 41)
         lower, upper = census().tradeoff_curve(alphas)

@@ -70,21 +70,32 @@ def test_a_key_is_replaced_in_time(monkeypatch):
     assert len(np.unique(drawn)) == len(drawn)
 
 
-def test_a_forked_child_has_its_own_stream():
-    script = """
-import os
+FORKED = """
+import ctypes, os
 from trellis.privacy.bits import OsRandom
+HERE
 source = OsRandom()
 source.words(5)
 read, write = os.pipe()
-if os.fork() == 0:
+if fork() == 0:
     os.write(write, source.words(100).tobytes())
     os._exit(0)
 child = os.read(read, 800)
 assert len(child) == 800
 assert child != source.words(100).tobytes()
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    "fork",
+    [
+        "fork = os.fork",
+        "fork = os.fork; os.getpid = lambda: 1",  # as in a namespace of its own
+        "fork = ctypes.CDLL(None).fork",  # which Python does not hear of
+    ],
+)
+def test_a_forked_child_has_its_own_stream(fork):
+    subprocess.run([sys.executable, "-c", FORKED.replace("HERE", fork)], check=True)
 
 
 def test_threads_share_an_instance_but_no_words():

@@ -21,6 +21,7 @@ from trellis.cli import (
     run,
     verify,
 )
+from trellis.cli.interrupts import end_in_time
 from trellis.cli.terminal import Terminal, reports_errors
 
 app = typer.Typer(
@@ -69,4 +70,5 @@ def options(
 
 def main() -> None:
     """Entry point of the console script."""
+    end_in_time()
     app()

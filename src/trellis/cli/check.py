@@ -26,7 +26,7 @@ def command(
 
     terminal, loaded = ctx.obj.hushed(quiet), Spec.load(spec)
     terminal.say_bindings(loaded)
-    with logging_confidentially(confidential_log):
+    with logging_confidentially(confidential_log), terminal.stage("check", line=False):
         confirmed = {"new_edition": new_edition, "same_records": same_records}
         plan = check(loaded, **confirmed, progress=terminal)
     number = f"{plan.areas[-1]:,} {counted_for(plan.kind)}"

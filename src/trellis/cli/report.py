@@ -14,5 +14,7 @@ def command(ctx: typer.Context, folder: RunPath, quiet: Quiet = False) -> None:
     from trellis.workflow.public_half import remake_report
     from trellis.workflow.run_folder import RunFolder
 
-    path = remake_report(RunFolder(folder))
-    ctx.obj.hushed(quiet).say(f"Wrote {path}.")
+    terminal = ctx.obj.hushed(quiet)
+    with terminal.stage("report", line=False):
+        path = remake_report(RunFolder(folder))
+    terminal.say(f"Wrote {path}.")

@@ -12,6 +12,8 @@ from trellis.cli.terminal import Quiet, SpecPath, Terminal
 
 NAME = "run"
 
+COMPILING = "First run: compiling kernels, once for each kind of release. This can take a minute."
+
 Out = Annotated[
     Path | None, typer.Option("--out", help="The run folder; by default runs/ beside the spec.")
 ]
@@ -68,7 +70,7 @@ def release_into(
 
 
 def say_if_compiling(terminal: Terminal) -> None:
-    from trellis.numerics.compiled import are_kernels_cached
+    """Say so when kernels are compiled, which happens once for each kind of release."""
+    from trellis.numerics.compiled import tell_when_compiling
 
-    if not are_kernels_cached():
-        terminal.say("First run: compiling kernels, once; this takes about half a minute.")
+    tell_when_compiling(lambda: terminal.say(COMPILING))

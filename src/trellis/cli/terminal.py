@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trellis.cli.interrupts import INTERRUPTED, stopped
 from trellis.errors import TrellisError
+from trellis.execution.progress import listening
 
 if TYPE_CHECKING:
     from trellis.workflow.config import Spec
@@ -26,7 +28,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was as
 MOST_CHARACTERS = 800
 """Of an error."""
 
-BAD_INPUT, BROKEN_PROMISE, INTERRUPTED = 2, 1, 130
+BAD_INPUT, BROKEN_PROMISE = 2, 1
 
 
 class Terminal:
@@ -79,17 +81,45 @@ class Terminal:
         self._out.print(table)
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """A spinner on a terminal, a line elsewhere. No durations: they may tell about records."""
+    def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
+        """A bar with per cent on a terminal, a line elsewhere, unless there should be none.
+
+        No durations: they may tell about records.
+        """
         if self.quiet:
             yield
         elif self._err.is_terminal:
-            with self._err.status(f"{name} ..."):
+            with _bar(self._err, name) as tell, listening(tell):
                 yield
-            self._err.print(Text(f"{name}: done"))
+            if line:
+                self._err.print(Text(f"{name}: done"))
         else:
-            self._err.print(Text(f"{name} ..."))
+            if line:
+                self._err.print(Text(f"{name} ..."))
             yield
+
+
+@contextmanager
+def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is gone afterwards; it shows per cent once it is told some, and never less."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn(name, markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[share]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task, shown = bar.add_task("", total=None, share=""), -1
+
+        def tell(share: float) -> None:
+            nonlocal shown
+            if (per_cent := int(100 * share)) > shown:  # loops tell far more often
+                shown = per_cent
+                bar.update(task, total=100, completed=shown, share=f"{shown} %")
+
+        yield tell
 
 
 def one_line(text: str) -> str:
@@ -115,7 +145,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
             typer.echo("error: " + one_line(str(error)), err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
-            typer.echo("Interrupted. The same command goes on where this one stopped.", err=True)
+            typer.echo(stopped(), err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     return wrapped

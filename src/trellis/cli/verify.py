@@ -26,7 +26,8 @@ def command(
     from trellis.verify.withdrawn import notice
 
     terminal = ctx.obj.hushed(quiet)
-    findings = verify_run(folder, ledger)
+    with terminal.stage("verify", line=False):
+        findings = verify_run(folder, ledger)
     if said := notice(folder):
         terminal.result(one_line(said))
     for finding in findings:

@@ -20,6 +20,7 @@ from trellis.errors import SpecError
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.estimate.projection import project_l2, project_l2_families
+from trellis.execution.progress import in_parts, part
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
@@ -52,12 +53,14 @@ def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
 def estimate_gls_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
     """Best linear unbiased estimates first, then whole numbers downwards."""
     evidence = Evidence.of(measurements)
-    solved = solve_tree(measurements.hierarchy, evidence)
+    with part(0.0, 0.5):
+        solved = solve_tree(measurements.hierarchy, evidence)
     with np.errstate(divide="ignore"):  # an exact area has variance 0 and weight infinity
         weights = [1 / variance for variance in solved.subtree_variance]
-    counts = _project_down(
-        measurements.hierarchy, solved.subtree, weights, evidence.root_total, tie_seed
-    )
+    with part(0.5, 1.0):
+        counts = _project_down(
+            measurements.hierarchy, solved.subtree, weights, evidence.root_total, tie_seed
+        )
     return Estimates(
         measurements.hierarchy,
         measurements.plan.schema,
@@ -81,7 +84,7 @@ def _project_down(
     counts = [_root(values[0], root_total, tie_seed)]
     n_nodes = sum(hierarchy.sizes)
     first_index = 1
-    for level in range(1, hierarchy.n_levels):
+    for level in in_parts(range(1, hierarchy.n_levels), hierarchy.sizes[1:]):
         columns = [
             project_l2_families(
                 values[level][:, cell],
@@ -91,7 +94,7 @@ def _project_down(
                 tie_seed=tie_seed,
                 first_index=first_index + cell * n_nodes,
             )
-            for cell in range(values[level].shape[1])
+            for cell in in_parts(range(values[level].shape[1]))
         ]
         counts.append(np.stack(columns, axis=1))
         first_index += hierarchy.size(level)

@@ -21,6 +21,7 @@ from trellis.evaluate.histogram_section import (
 from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
+from trellis.execution.progress import in_parts
 from trellis.model.flows import FLOWS
 
 SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
@@ -68,6 +69,6 @@ def report_page(run: PublicRun) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
     kind = "histogram" if run.plan.histogram is not None else run.plan.kind
     makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
-    made = {make: make(run) for make in makers}
+    made = {make: make(run) for make in in_parts(makers)}
     body = [f"<h1>{escape(run.plan.release)}</h1>", *filter(None, made.values())]
     return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "", run.notice)

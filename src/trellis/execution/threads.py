@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
+from trellis.execution.progress import in_parts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -50,11 +51,11 @@ def map_families(
     cuts = run_cuts(start, workers)
     runs = list(pairwise(cuts))
     if workers == 1 or len(runs) <= 1:
-        return [work(first, last) for first, last in runs]
+        return [work(first, last) for first, last in in_parts(runs)]
     with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(work, first, last) for first, last in runs]
         try:
-            return [future.result() for future in futures]
+            return [future.result() for future in in_parts(futures)]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

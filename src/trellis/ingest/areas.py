@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from trellis.errors import InputError, SpecError, StructureError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.model.areas import OUTSIDE, Category, ancestors
-from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.model.codes import CODE, Codes, code_order
+from trellis.model.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 
 
@@ -111,7 +112,7 @@ def _category(hierarchy: Hierarchy, name: str, columns: AreaColumns, rows: pa.Ta
     _check_overlap(hierarchy, level, name, node, entity, texts)
     if columns.within is not None:
         entity, texts = _joined(hierarchy, level, columns.within, name, node, entity, texts)
-    order = np.argsort(texts)
+    order = code_order(texts)
     rank = np.argsort(order)
     of_node = np.full(hierarchy.size(level), OUTSIDE, dtype=np.int32)
     of_node[node] = rank[entity]

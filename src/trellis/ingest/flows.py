@@ -16,8 +16,9 @@ from trellis.confidential.flows import TrueFlows
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source, quoted
 from trellis.ingest.rows import JOINED, MOST, check_column, check_type
+from trellis.model.codes import Codes
 from trellis.model.flows import FlowTree
-from trellis.model.hierarchy import Codes, Hierarchy
+from trellis.model.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True)

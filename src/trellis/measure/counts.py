@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import LedgerError, StructureError
+from trellis.execution.progress import in_parts
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
@@ -35,7 +36,9 @@ def measure_counts(
     else:
         exact = answers_on_spine(plan, hierarchy, counts, spine)
     noisy = []
-    for query, answer in zip(plan.queries, exact, strict=True):
+    for query, answer in in_parts(
+        zip(plan.queries, exact, strict=True), [answer.size for answer in exact]
+    ):
         if query.noise is not None:
             answer = answer + query.noise.sample(answer.size, bits).reshape(answer.shape)
         noisy.append(answer)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, StructureError
+from trellis.execution.progress import in_parts
 from trellis.execution.threads import available_workers
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measured_rows import EveryRow
@@ -74,7 +75,7 @@ def measure_queries(
                 for part in range(len(writer.parts))
             ]
         try:
-            for future in futures:
+            for future in in_parts(futures):
                 future.result()
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)

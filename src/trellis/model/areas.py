@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.model.codes import CODE, Codes
+from trellis.model.hierarchy import Hierarchy
 
 OUTSIDE = -1
 """In place of an entity: a leaf that belongs to none. All such leaves form the rest."""

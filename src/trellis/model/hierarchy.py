@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-
-CODE = np.dtypes.StringDType()
-"""Codes are text in any alphabet; up to 15 bytes are stored without a pointer."""
-
-Codes = NDArray[Any]
-"""One `CODE` per node; the type checker does not know NumPy's string type."""
+from trellis.model.codes import CODE, Codes, code_order, first_repeated
 
 Marks = NDArray[np.bool_]
 
@@ -53,7 +48,7 @@ class Hierarchy:
             codes, passing = self.node_codes[level], self.passes_through[level]
             if codes.shape != (n_nodes,) or passing.shape != (n_nodes,):
                 raise StructureError(f"Level {name!r} needs codes and marks for {n_nodes} nodes.")
-            if (twice := _first_repeated(codes)) is not None:
+            if (twice := first_repeated(codes)) is not None:
                 raise StructureError(
                     f"Area {twice!r} occurs twice on level {name!r}. An area has one parent, and "
                     "codes are unique within a level: join the parent's code to it, or drop one."
@@ -232,25 +227,6 @@ def _check_children(name: str, start: NDArray[np.int64], n_nodes: int) -> int:
     return int(start[-1])
 
 
-def _are_distinct_numbers(codes: Codes) -> bool:
-    """Whether codes are whole numbers, all different: much faster to see than by sorting texts."""
-    try:
-        numbers = np.sort(codes.astype(np.int64))
-    except (ValueError, OverflowError):
-        return False
-    return bool((numbers[1:] != numbers[:-1]).all())
-
-
-def _first_repeated(codes: Codes) -> str | None:
-    if np.all(codes[1:] > codes[:-1]):
-        return None
-    if _are_distinct_numbers(codes):
-        return None
-    ordered = np.sort(codes)
-    repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
-    return str(ordered[repeated[0]]) if repeated.size else None
-
-
 def _check_ended(
     names: Sequence[str], ended: Sequence[Marks], code_at: Callable[[int, Marks], str]
 ) -> None:
@@ -277,7 +253,7 @@ def _row_order(columns: Sequence[Codes]) -> NDArray[np.intp] | None:
         return None
     order = np.arange(columns[0].size)
     for column in reversed(columns):
-        order = order[np.argsort(column[order], kind="stable")]
+        order = order[code_order(column[order])]
     return order
 
 

@@ -1,4 +1,4 @@
-"""Numba's cache of compiled kernels: whether it is filled, and that it is not stale.
+"""Numba's cache of compiled kernels: that it is not stale, and when it is filled.
 
 Numba recompiles a kernel when its own file changes, not when a file it calls changes. An upgrade,
 or an edit, would then run old code, so the cache carries a digest of all kernel sources and is
@@ -7,6 +7,7 @@ emptied when they differ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +31,20 @@ def drop_stale_kernels() -> None:
         _STAMP.write_text(now)
 
 
-def are_kernels_cached() -> bool:
-    """Whether kernels that a release needs, one kind or another, have been compiled before."""
-    kernels = ("tree_gls", "chebyshev", "family_solver")
-    return any(any(_HERE.rglob(f"{kernel}.*.nbi")) for kernel in kernels)
+def tell_when_compiling(tell: Callable[[], None]) -> None:
+    """Call `tell` when the first kernel is compiled; loading it from the cache is not compiling."""
+    from numba.core import event
+
+    class FirstTime(event.Listener):
+        told = False
+
+        def on_start(self, event: event.Event) -> None:
+            del event
+            if not self.told:
+                self.told = True
+                tell()
+
+        def on_end(self, event: event.Event) -> None:
+            del event
+
+    event.register("numba:compile", FirstTime())

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from trellis.execution.progress import in_parts
 from trellis.model.queries import Query
 from trellis.planning.expected_variance import Load, VarianceModel
 
@@ -149,5 +150,8 @@ def promising(begin: Iterable[Floats], value: Callable[[Floats], float]) -> list
 def _least(objective: Callable[[Floats], tuple[float, Floats]], begin: Sequence[Floats]) -> Floats:
     """The best end of descents from several starts."""
     # Precision that is lost is no failure: shares are rounded far more coarsely than that.
-    ends = [minimize(objective, x, jac=True, method="BFGS", options={"gtol": 1e-9}) for x in begin]
+    ends = [
+        minimize(objective, x, jac=True, method="BFGS", options={"gtol": 1e-9})
+        for x in in_parts(begin)
+    ]
     return min(ends, key=lambda end: end.fun).x

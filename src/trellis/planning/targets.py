@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from trellis.execution.progress import in_parts
 from trellis.model.confidence import standard_errors_within
 from trellis.model.queries import Query
 from trellis.planning.budget.roots import falling_root
@@ -175,7 +176,7 @@ def least_budgets(forecast: Forecast, targets: Sequence[Target]) -> Floats:
         starts(forecast.kind, forecast.n_slots),
         lambda y: np.log(np.exp(y).sum()) + problem.scale(y),
     )
-    return min(map(problem.solve, begin), key=lambda found: found.sum())
+    return min(map(problem.solve, in_parts(begin)), key=lambda found: found.sum())
 
 
 def least_total(forecast: Forecast, targets: Sequence[Target], shares: Floats) -> float:

@@ -15,6 +15,26 @@ _ZEROS = memoryview(bytes(8 * _PIECE))  # encrypted, they are the key stream its
 _BYTES_PER_KEY = 1 << 30
 
 
+_forks = 0  # between the first process and this one
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+def _process() -> tuple[int, int]:
+    """Differs between a process and its children.
+
+    A child in another namespace may have its parent's id; one that was forked by other code than
+    Python's has the same number of forks.
+    """
+    return os.getpid(), _forks
+
+
 class RandomBits(Protocol):
     """A stream of independent, uniform 64-bit words."""
 
@@ -29,8 +49,8 @@ class OsRandom:
     Every thread has its own AES-256-CTR key stream, keyed from `os.urandom`, so threads share an
     instance without a lock. A key is dropped after 2^30 bytes: 2^26 blocks of a permutation differ
     from random ones with advantage below 2^-76, and a counter never comes round. It is dropped
-    too when the process id changes, since a forked child inherits its parent's stream. Copying or
-    pickling would duplicate noise, and is refused.
+    too in a forked child, which inherits its parent's stream. Copying or pickling would duplicate
+    noise, and is refused.
     """
 
     __slots__ = ("_stream_of_thread",)
@@ -49,7 +69,7 @@ class OsRandom:
     def _stream(self, n_bytes: int) -> _KeyStream:
         """A stream of this process and thread with at least `n_bytes` to go."""
         stream: _KeyStream | None = getattr(self._stream_of_thread, "stream", None)
-        if stream is None or stream.process != os.getpid() or stream.bytes_left < n_bytes:
+        if stream is None or stream.process != _process() or stream.bytes_left < n_bytes:
             stream = self._stream_of_thread.stream = _KeyStream()
         return stream
 
@@ -66,7 +86,7 @@ class _KeyStream:
     __slots__ = ("_encryptor", "bytes_left", "process")
 
     def __init__(self) -> None:
-        self.process = os.getpid()
+        self.process = _process()
         self.bytes_left = _BYTES_PER_KEY
         # The key is never used again, so the counter may start at zero.
         self._encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from trellis.execution.progress import in_parts
 from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.plan import Plan
 from trellis.model.queries import Query, parse_query
@@ -35,7 +36,7 @@ def write_histogram_tables(
     folder: Path, plan: Plan, estimates: HistogramEstimates, csv: bool | None
 ) -> None:
     assert plan.histogram is not None
-    for level, name in plan.histogram.tables:
+    for level, name in in_parts(plan.histogram.tables):
         query = parse_query(plan.schema, name)
         target = folder / level / table_name(name)
         target.parent.mkdir(parents=True, exist_ok=True)

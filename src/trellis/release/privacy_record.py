@@ -24,9 +24,12 @@ MANY_CHARGES = 20
 """From here on, smaller changes are stated by a safe bound in place of the exact curve."""
 
 
+def stated_deltas(plan: Plan) -> tuple[str, ...]:
+    return DELTAS if plan.budget.delta is None else (str(float(plan.budget.delta)),)
+
+
 def privacy_record(plan: Plan) -> dict[str, Any]:
     guarantee = plan.privacy
-    deltas = DELTAS if plan.budget.delta is None else (str(float(plan.budget.delta)),)
     pure = guarantee.pure_epsilon
     # Exact curves of smaller changes take a second each where many laws of noise meet.
     delta, many = stated_delta(plan), len(guarantee.charges) > MANY_CHARGES
@@ -43,7 +46,7 @@ def privacy_record(plan: Plan) -> dict[str, Any]:
         "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
         "rho": str(guarantee.rho),
         "epsilon_pure": None if pure is None else str(pure),
-        "epsilon_at_delta": {d: guarantee.epsilon(float(d)) for d in deltas},
+        "epsilon_at_delta": {d: guarantee.epsilon(float(d)) for d in stated_deltas(plan)},
         "levels": [query_to_json(query) for query in plan.queries],
         "unprotected": unprotected_in_words(plan),
         "guarantee": guarantee_in_words(plan),

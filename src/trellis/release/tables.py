@@ -11,6 +11,7 @@ import pyarrow.compute
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
+from trellis.execution.progress import in_parts
 from trellis.model.estimates import Estimates
 from trellis.model.plan import Plan
 from trellis.release.intervals import interval, interval_factor
@@ -60,7 +61,8 @@ def count_columns(
 
 
 def write_tables(folder: Path, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
-    for level, name in enumerate(plan.levels):
+    levels = in_parts(enumerate(plan.levels), estimates.hierarchy.sizes)
+    for level, name in levels:
         write_level_table(folder, name, level_table(plan, estimates, level), csv)
 
 

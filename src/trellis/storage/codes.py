@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.model.codes import CODE, Codes
+from trellis.model.hierarchy import Hierarchy
 
 _known: WeakKeyDictionary[Hierarchy, dict[int, pa.Array]] = WeakKeyDictionary()
 

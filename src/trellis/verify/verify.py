@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from trellis.errors import LedgerError, RunFolderError, TrellisError
+from trellis.execution.progress import in_parts
 from trellis.verify import (
     areas,
     data_package,
@@ -130,7 +131,7 @@ def verify_run(path: str | Path, ledger: str | Path | None = None) -> list[Findi
     checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
     checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
     checks += (withdrawn.withdrawn,) if withdrawn.FILE in run.sizes else ()
-    return [_carry_out(check, run) for check in checks + paid]
+    return [_carry_out(check, run) for check in in_parts(checks + paid)]
 
 
 def _refuse_newer_formats(run: RunFiles) -> None:

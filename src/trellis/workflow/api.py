@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError
+from trellis.execution.progress import part
 from trellis.model.plan import Plan
 from trellis.workflow.accuracy_warnings import accuracy_warnings
 from trellis.workflow.confidential_half import Confirmed, measure_into, records_have_changed
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import foreseen, prepare
+from trellis.workflow.privacy_answers import find_privacy_answers
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public_half import Release, finish
 from trellis.workflow.run_folder import RunFolder, spec_hash
@@ -73,13 +75,16 @@ def _measure(
                 progress.advise(RECORDS_CHANGED)
             return
     with progress.stage("plan"):
-        prepared = prepare(spec, frames.hierarchy, frames.data, frames.areas, frames.destinations)
+        given = frames.hierarchy, frames.data, frames.areas, frames.destinations
+        with part(0.0, 0.8):
+            prepared = prepare(spec, *given)
         if folder.is_started:
             _check_same_plan(folder, prepared.plan)
         expected = foreseen(prepared)
         warnings = accuracy_warnings(prepared, expected)
     for text in warnings:
         progress.advise(text)
+    find_privacy_answers(expected, progress)
     measure_into(
         folder,
         replace(prepared, plan=expected),

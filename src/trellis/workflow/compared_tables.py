@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from trellis.confidential.metrics import Ends
 from trellis.errors import InputError, RunFolderError
-from trellis.model.hierarchy import Codes
+from trellis.model.codes import Codes
 from trellis.storage.codes import codes_from_arrow
 from trellis.storage.parquet import read_table
 

@@ -20,8 +20,8 @@ from trellis.confidential.metrics import COUNTS, TOTALS, LevelErrors, level_erro
 from trellis.errors import RunFolderError, SpecError
 from trellis.ingest.duckdb import Source, as_table
 from trellis.model.areas import OUTSIDE
+from trellis.model.codes import Codes
 from trellis.model.counted import counted_for, counted_in
-from trellis.model.hierarchy import Codes
 from trellis.model.plan import TOTAL
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trellis.confidential.flows import TrueFlows, TrueLevel, true_levels
 from trellis.errors import LedgerError
+from trellis.execution.progress import tell_done
 from trellis.execution.threads import map_in_order
 from trellis.measure.flows import ABSENT, noisy_children
 from trellis.model.flows import ROOT, FlowTree, Nodes, runs_of_families
@@ -74,6 +75,7 @@ def measure_flows(
                 parts.append(part)
         sync_tree(folder)
         left = _Left.joined(parts)
+        tell_done(level / (len(plan.levels) - 1))
 
 
 def _measure_root(folder: Path, plan: Plan, flows: TrueFlows, bits: RandomBits) -> Ints:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError
+from trellis.execution.progress import in_parts, tell_done
 from trellis.model.flow_estimators import DEFAULT_PENALTY, MOST_PENALTY, has_penalty
 from trellis.model.flows import FlowTree
 from trellis.model.plan import Plan
@@ -43,6 +44,7 @@ def write_flow_estimates(
         with table_writer(estimates_file(folder, plan.levels[level])) as file:
             for run in runs:
                 file.write(estimate_table(run))
+        tell_done((level + 1) / len(plan.levels))
 
 
 def write_flow_release(
@@ -50,7 +52,7 @@ def write_flow_release(
 ) -> None:
     """Tables of all levels, the matrix, and how to read them."""
     rows = []
-    for level, name in enumerate(plan.levels):
+    for level, name in in_parts(enumerate(plan.levels)):
         flows = read_flow_level(estimates, name)
         rows.append(len(flows.nodes))
         write_flow_tables(folder, plan, tree, level, flows, csv)

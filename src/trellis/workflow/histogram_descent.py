@@ -18,6 +18,7 @@ from pathlib import Path
 
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import Infeasible
+from trellis.execution.progress import in_parts, part
 from trellis.measure.histograms import charged_levels, measure_queries
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
@@ -45,15 +46,17 @@ def measure_used_histograms(
     """Noisy answers to all planned queries, written level by level."""
     truth = charged_levels(plan, hierarchy, counts, claim)
     exact = [query for query in plan.queries if query.noise is None]
-    measure_queries(folder, plan, hierarchy, truth, exact, bits, workers)
+    with part(0.0, 0.1):
+        measure_queries(folder, plan, hierarchy, truth, exact, bits, workers)
     noisy = MeasuredHistograms(folder, plan, hierarchy, unfinished=True)
     fitted = _fitted_levels(noisy, constraints, tie_seed, workers)
-    for name in hierarchy.level_names:
-        here = [query for query in plan.queries if query.level == name and query not in exact]
-        measure_queries(folder, plan, hierarchy, truth, here, bits, workers)
-        if name != hierarchy.level_names[-1] and (left := next(fitted, None)) is not None:
-            write_counts(counts_file(folder, name), left)
-        sync_tree(folder)
+    with part(0.1, 1.0):
+        for name in in_parts(hierarchy.level_names, hierarchy.sizes, inner=False):
+            here = [query for query in plan.queries if query.level == name and query not in exact]
+            measure_queries(folder, plan, hierarchy, truth, here, bits, workers)
+            if name != hierarchy.level_names[-1] and (left := next(fitted, None)) is not None:
+                write_counts(counts_file(folder, name), left)
+            sync_tree(folder)
 
 
 def _fitted_levels(

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from trellis.errors import SpecError
+from trellis.execution.progress import part
 from trellis.model.plan import Plan
 from trellis.planning.area_outlook import AreaOutlook
 from trellis.planning.choose import level_weights
@@ -93,8 +94,11 @@ def plan_report(
     `hierarchy` may be a frame, and `areas` a mapping of frames by category. So many `releases` are
     simulated on `prior`, or on the prior of the spec.
     """
-    prepared = prepare(spec, hierarchy, interests=areas)
-    plan = foreseen(prepared)
+    progress = progress or Silent()
+    with progress.stage("plan", line=False):
+        with part(0.0, 0.8):
+            prepared = prepare(spec, hierarchy, interests=areas)
+        plan = foreseen(prepared)
     outlook = Outlook.of(plan, prepared.hierarchy)
     if outlook is not None and plan.histogram is not None:
         outlook = replace(outlook, aims=weighed_tables(spec, prepared.hierarchy))
@@ -109,7 +113,7 @@ def plan_report(
         known,
         tuple(met),
         _comparison(spec, outlook, compare),
-        _simulation(spec, prepared, releases, prior, met, progress or Silent()),
+        _simulation(spec, prepared, releases, prior, met, progress),
         None if budget is None else budget.delta,
         tuple(accuracy_warnings(prepared, plan, prior)),
     )

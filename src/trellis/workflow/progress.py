@@ -8,10 +8,14 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Told when a stage begins; the block ends when the stage does."""
+    """Told when a stage begins; the block ends when the stage does.
+
+    What is done of it, loops inside tell: see `trellis.execution.progress`. Without `line`, nothing
+    is said where no bar can be drawn.
+    """
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]: ...
+    def stage(self, name: str, *, line: bool = True) -> Iterator[None]: ...
 
     def advise(self, text: str) -> None:
         """Something for the operator to think over; nothing of it is published."""
@@ -22,8 +26,8 @@ class Silent:
     """Says nothing."""
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        del name
+    def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
+        del name, line
         yield
 
     def advise(self, text: str) -> None:

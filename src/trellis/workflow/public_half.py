@@ -66,6 +66,7 @@ from trellis.workflow.flow_release import (
 )
 from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.interests import Interests
+from trellis.workflow.privacy_answers import find_privacy_answers
 from trellis.workflow.progress import Progress
 from trellis.workflow.public_histograms import (
     estimate_into,
@@ -177,6 +178,7 @@ def finish(folder: RunFolder, progress: Progress) -> Release:
         raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
     refuse_strange(folder.path)
     plan, hierarchy, identity = folder.plan(), folder.hierarchy(), folder.identity()
+    find_privacy_answers(plan, progress)  # found already, unless another process measured
     seconds: dict[str, float] = {}
     if plan.kind == FLOWS:
         _finish_flows(folder, plan, hierarchy, identity, seconds, progress)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import SpecError
 from trellis.estimate.methods import estimate
+from trellis.execution.progress import in_parts
 from trellis.measure.counts import answers_on_spine, exact_answers
 from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
@@ -29,7 +30,6 @@ from trellis.workflow.public_half import published_estimates
 
 SIZE_CLASSES = (0, 1, 10, 100, 1_000, 10_000)
 """The least count of each class of size."""
-_MARKS = 10
 
 
 @dataclass(slots=True)
@@ -131,23 +131,21 @@ def simulate(
     outcomes = tuple(LevelOutcome(name, name not in plan.levels) for name in truths.counts)
     hits, factor = np.zeros(len(targets)), interval_factor(plan)
     bits = bits or OsRandom()
-    for numbers in chunks(releases, progress):
-        for number in numbers:
-            made = _release(prepared, exact, bits, number)
-            parts = truths.of_release(*made)
-            for outcome in outcomes:
-                _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
-            hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
+    for number in each_release(releases, progress):
+        made = _release(prepared, exact, bits, number)
+        parts = truths.of_release(*made)
+        for outcome in outcomes:
+            _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
+        hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
     return Simulation(releases, outcomes, tuple((hits / releases).tolist()))
 
 
-def chunks(releases: int, progress: Progress) -> Iterator[list[int]]:
-    """Numbers of releases, in about ten parts that are shown as they are done."""
+def each_release(releases: int, progress: Progress) -> Iterator[int]:
+    """Numbers of releases, as parts of one stage."""
     if releases < 1:
         raise SpecError("--simulate takes the number of releases to simulate, 1 or more.")
-    for chunk in np.array_split(np.arange(releases), min(_MARKS, releases)):
-        with progress.stage(f"simulate {chunk[0] + 1} to {chunk[-1] + 1} of {releases}"):
-            yield chunk.tolist()
+    with progress.stage(f"simulate {releases}"):
+        yield from in_parts(range(releases))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from trellis.workflow.histograms import machine_memory
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.public_histograms import estimate_histograms
-from trellis.workflow.simulate import LevelOutcome, Simulation, chunks
+from trellis.workflow.simulate import LevelOutcome, Simulation, each_release
 
 _AREAS_AT_ONCE = 1 << 20
 """Cells of a table that are compared at once."""
@@ -52,12 +52,11 @@ def simulate_histograms(
     exact = exact_histogram_answers(plan, hierarchy, counts)
     outcomes = [LevelOutcome(level, query=query) for level, query in plan.histogram.tables]
     hits, bits = np.zeros(len(targets)), bits or OsRandom()
-    for numbers in chunks(releases, progress):
-        for number in numbers:
-            made = _release(prepared, exact, bits, number)
-            for outcome in outcomes:
-                _compare(outcome, made, truth[hierarchy.index(outcome.level)], prepared)
-            hits += [_share_within(target, made, truth) for target in targets]
+    for number in each_release(releases, progress):
+        made = _release(prepared, exact, bits, number)
+        for outcome in outcomes:
+            _compare(outcome, made, truth[hierarchy.index(outcome.level)], prepared)
+        hits += [_share_within(target, made, truth) for target in targets]
     return Simulation(releases, tuple(outcomes), tuple((hits / releases).tolist()))
 
 

@@ -22,6 +22,7 @@ from trellis.estimate.histograms.objectives import Objective
 from trellis.estimate.histograms.passes import fix_marginal
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
+from trellis.execution.progress import in_parts, told_from_here
 from trellis.execution.threads import map_families
 from trellis.model.queries import Query
 from trellis.model.rules import RuleSides
@@ -73,7 +74,9 @@ class Descent:
     ) -> Iterator[tuple[SparseCounts, float]]:
         """Level by level below the known ones; a level is read when it is asked for."""
         above = known[-1] if known else None
-        for level in range(len(known), self.evidence.hierarchy.n_levels):
+        tree = self.evidence.hierarchy
+        levels = range(len(known), tree.n_levels)
+        for level in in_parts(levels, tree.sizes[len(known) :]):
             objective = objective_of(level)
             fitted = (
                 self._root(objective) if above is None else self._level(level, objective, above)
@@ -157,7 +160,7 @@ class Descent:
         self, level: int, objective: Objective, parents: SparseCounts
     ) -> tuple[SparseCounts, float]:
         start = self.evidence.hierarchy.child_start[level - 1]
-        done = [0]
+        done, tell = [0], told_from_here()
 
         def work(first: int, last: int) -> tuple[list[_Rows], float]:
             _, rounder = self._rounder(level)
@@ -167,6 +170,7 @@ class Descent:
                 pieces.append(piece)
                 worst = max(worst, reached)
                 done[0] += piece.counts.size
+                tell(min(done[0] / start[-1], 1.0))
                 if self.report is not None:
                     self.report(self.evidence.hierarchy.level_names[level], done[0], int(start[-1]))
             return pieces, worst

@@ -23,6 +23,7 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
+from trellis.execution.progress import part
 from trellis.execution.threads import map_families
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
@@ -159,7 +160,8 @@ def estimate_gls_topdown(
         evidence, marginals, tie_seed, constraints, edit_rules, passes, tolerance, workers, report
     )
     spine = SpineVariances.of(hierarchy, evidence.schema.shape, descent.queries, evidence.measured)
-    best = BestLinear(evidence, spine, workers)
+    with part(0.0, 0.2):
+        best = BestLinear(evidence, spine, workers)
 
     def objective(level: int) -> OwnMeasurements | SubtreeEstimates:
         bounded = descent.bounded(level)
@@ -169,10 +171,11 @@ def estimate_gls_topdown(
         own = [descent.queries[name] for name in bounded]
         return SubtreeEstimates(spine.algebra, spine.levels[level], spine.up[level], u, own)
 
-    counts, distance = descent.run(objective)
-    return HistogramEstimates(
-        tuple(counts), _marginal_estimates(evidence, best, marginals, workers), distance
-    )
+    with part(0.2, 0.9):
+        counts, distance = descent.run(objective)
+    with part(0.9, 1.0):
+        margins = _marginal_estimates(evidence, best, marginals, workers)
+    return HistogramEstimates(tuple(counts), margins, distance)
 
 
 def estimate_gls(

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import StructureError
 from trellis.model.areas import ancestors
-from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.model.codes import CODE, Codes
+from trellis.model.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, require_level, tree_of
 
 INSIDE, OUTSIDE = ":in", ":out"

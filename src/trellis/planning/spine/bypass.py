@@ -28,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Codes, Hierarchy
+from trellis.model.codes import Codes
+from trellis.model.hierarchy import Hierarchy
 from trellis.planning.spine.node_shares import Classes, NodeShares
 from trellis.planning.spine.reduction import Reduction, tree_of
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism

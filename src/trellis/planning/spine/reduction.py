@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Codes, Hierarchy
+from trellis.model.codes import Codes
+from trellis.model.hierarchy import Hierarchy
 from trellis.planning.spine.node_shares import NodeShares
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import StructureError
 from trellis.model.areas import Category, ancestors, same_leaves
-from trellis.model.hierarchy import CODE, Codes, Hierarchy
+from trellis.model.codes import CODE, Codes
+from trellis.model.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, tree_of
 
 Cut = Literal["fill", "even"]

@@ -15,6 +15,7 @@ from itertools import product
 import numpy as np
 
 from trellis.errors import SpecError
+from trellis.execution.progress import in_parts
 from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
@@ -59,7 +60,7 @@ class Search:
         if not any(self.weights.values()):
             raise SpecError("areas: the search needs a category with a weight above 0.")
         found = []
-        for candidate in self._candidates(steps):
+        for candidate in in_parts(self._candidates(steps)):
             tick()
             found.append(self._evaluate(candidate))
         # Of settings that are as good as another, the one with fewer steps.

@@ -78,6 +78,10 @@ class Composition:
         return _sum_of_rho(self.parts)
 
     @property
+    def n_coordinates(self) -> int:
+        return sum(part.count for part in self.parts)
+
+    @property
     def pure_epsilon(self) -> Fraction | None:
         """The largest possible loss, or None where Gaussian noise leaves it unbounded."""
         if self.gaussian:

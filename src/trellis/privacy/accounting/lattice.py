@@ -95,9 +95,7 @@ class GaussianLaw:
 
 def gaussian_law(parts: tuple[Coordinates, ...]) -> GaussianLaw | None:
     """The law of S for these Gaussian coordinates, or None where the lattice does not fit."""
-    step = common_step(part.loss_step for part in parts)
-    groups = [_Group.of(part, step) for part in parts]
-    period = sum(group.count * group.multiple * group.shift for group in groups)
+    step, groups, period = _lattice(parts)
     if period > _LARGEST_PERIOD or 2 * _MARGIN * sqrt(period / step) > LARGEST_TRANSFORM:
         return None
     half = period // 2
@@ -106,6 +104,19 @@ def gaussian_law(parts: tuple[Coordinates, ...]) -> GaussianLaw | None:
         s = np.arange(first, last + 1)
         lower[s], upper[s] = _enclose(groups, step, period, tau, s)
     return GaussianLaw(step, period, lower, upper)
+
+
+def lattice_deviation(parts: tuple[Coordinates, ...]) -> float:
+    """Standard deviation of S in steps of its lattice, about: the work of finding its law."""
+    step, _, period = _lattice(parts)
+    return sqrt(period / step)
+
+
+def _lattice(parts: tuple[Coordinates, ...]) -> tuple[Fraction, list[_Group], int]:
+    """The step h, what each group of coordinates adds to S, and the period K."""
+    step = common_step(part.loss_step for part in parts)
+    groups = [_Group.of(part, step) for part in parts]
+    return step, groups, sum(group.count * group.multiple * group.shift for group in groups)
 
 
 @dataclass(frozen=True, slots=True)

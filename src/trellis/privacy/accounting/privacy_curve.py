@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational, Real
 from reprlib import repr as short_repr
 from threading import Lock
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trellis.errors import PrivacyError
-from trellis.privacy.accounting.bracket import bracket_curve
+from trellis.privacy.accounting.bracket import BracketCurve, bracket_curve
 from trellis.privacy.accounting.composition import Composition
 from trellis.privacy.accounting.curves import (
     Bounds,
@@ -26,6 +27,7 @@ from trellis.privacy.accounting.curves import (
     simple_epsilons,
 )
 from trellis.privacy.accounting.exact import exact_curve
+from trellis.privacy.accounting.lattice import lattice_deviation
 from trellis.privacy.accounting.losses import FloatArray
 from trellis.privacy.accounting.rounding import float_above, float_below
 from trellis.privacy.accounting.tradeoff import tradeoff_bounds
@@ -116,8 +118,11 @@ class PrivacyCurve(ABC):
 
     def epsilon_curve(self, deltas: ArrayLike) -> Bounds:
         """Lower and upper bounds of epsilon at each delta in (0, 1)."""
-        at = _checked_deltas(deltas)
-        return self._worst(at, simple_epsilons, lambda curve: curve.epsilon_bounds(at))
+
+        def found(at: FloatArray) -> Bounds:
+            return self._worst(at, simple_epsilons, lambda curve: curve.epsilon_bounds(at))
+
+        return _remembered(self, "epsilon", _checked_deltas(deltas), found)
 
     def delta_curve(self, epsilons: ArrayLike) -> Bounds:
         """Lower and upper bounds of delta at each epsilon >= 0."""
@@ -130,26 +135,44 @@ class PrivacyCurve(ABC):
         simple_bound: Callable[[Composition, FloatArray], FloatArray],
         bounds: Callable[[Curve], Bounds],
     ) -> Bounds:
-        """The pointwise worst case; one that a simple bound settles needs no curve."""
+        """The pointwise worst case; one that a simpler bound settles needs no curve."""
         lower, upper = np.zeros_like(at), np.zeros_like(at)
+        certified = self.certified
         for case in self.cases:
             simple = simple_bound(case, at)
+            if certified and upper.any() and (coarse := coarse_curve(case)) is not None:
+                simple = np.minimum(simple, bounds(coarse)[1])
             if np.any(simple > lower):
                 low, high = bounds(curve_of(case))
                 lower = np.maximum(lower, low)
-                upper = np.maximum(upper, np.minimum(high, simple) if self.certified else simple)
+                upper = np.maximum(upper, np.minimum(high, simple) if certified else simple)
         return lower, upper
 
     def tradeoff_curve(self, alphas: ArrayLike) -> Bounds:
-        """Lower and upper bounds of the trade-off function at each alpha in [0, 1]."""
-        at = _checked_alphas(alphas)
-        # No loss is infinite, so f(0) = 1; and f(1) = 0.
-        lower, upper = np.where(at > 0, 0.0, 1.0), np.where(at > 0, 0.0, 1.0)
-        inner = (at > 0) & (at < 1)
-        if inner.any():
-            half = (1 - at[inner]) / 2
-            reach = self.epsilon_curve(half)[1] - np.log(half)
-            lower[inner], upper[inner] = tradeoff_bounds(self.delta_curve, at[inner], reach)
+        """Lower and upper bounds of the trade-off function at each alpha in [0, 1].
+
+        That of the worst case at each alpha. Case by case, so that no curve is made twice.
+        """
+
+        def found(at: FloatArray) -> Bounds:
+            # No loss is infinite, so f(0) = 1; and f(1) = 0.
+            lower, upper = np.where(at > 0, 0.0, 1.0), np.where(at > 0, 0.0, 1.0)
+            inner = (at > 0) & (at < 1)
+            if inner.any():
+                lower[inner], upper[inner] = self._least_missed(at[inner])
+            return lower, upper
+
+        return _remembered(self, "tradeoff", _checked_alphas(alphas), found)
+
+    def _least_missed(self, alphas: FloatArray) -> Bounds:
+        lower = upper = np.ones_like(alphas)
+        certified = self.certified
+        for case in self.cases:
+            coarse = coarse_curve(case) if certified and upper.max() < 1 else None
+            if coarse is not None and np.all(_missed(case, coarse, alphas)[0] >= upper):
+                continue
+            low, high = _missed(case, curve_of(case), alphas, certified=certified)
+            lower, upper = np.minimum(lower, low), np.minimum(upper, high)
         return lower, upper
 
 
@@ -164,8 +187,9 @@ class WorstCase(PrivacyCurve):
     def __post_init__(self) -> None:
         if not self.compositions:
             raise PrivacyError("Nothing to account for: give at least one composition.")
-        # The costliest first, so that the others are often settled by their rho alone.
-        ordered = sorted(set(self.compositions), key=lambda case: case.rho, reverse=True)
+        # The costliest first, so that the others are often settled by their rho alone; among
+        # equals those of few coordinates, whose losses are the most uneven.
+        ordered = sorted(set(self.compositions), key=lambda case: (-case.rho, case.n_coordinates))
         object.__setattr__(self, "compositions", tuple(ordered))
 
     @property
@@ -207,6 +231,60 @@ class _CurveCache:
 
 
 curve_of = _CurveCache(capacity=2**23)
+
+
+_COARSE = 2**16
+
+
+@lru_cache(maxsize=256)
+def coarse_curve(composition: Composition) -> BracketCurve | None:
+    """Where the lattice is fine or does not fit, a quick bracket: enough to settle most cases."""
+    if composition.laplace or lattice_deviation(composition.gaussian) < _COARSE:
+        return None
+    return bracket_curve(composition, _COARSE)
+
+
+def forget() -> None:
+    """Drop all curves and answers that are kept."""
+    curve_of.clear()
+    coarse_curve.cache_clear()
+    _answers.cache_clear()
+
+
+def _missed(
+    case: Composition, curve: Curve, alphas: FloatArray, *, certified: bool = True
+) -> Bounds:
+    """Bounds of the trade-off function of one case; if not certified, zCDP's from below."""
+
+    def deltas(epsilons: FloatArray) -> Bounds:
+        lower, upper = curve.delta_bounds(epsilons)
+        return lower, upper if certified else simple_deltas(case, epsilons)
+
+    half = (1 - alphas) / 2
+    enough = curve.epsilon_bounds(half)[1] if certified else simple_epsilons(case, half)
+    return tradeoff_bounds(deltas, alphas, enough - np.log(half))
+
+
+_MOST_REMEMBERED = 1024
+
+
+@lru_cache(maxsize=64)
+def _answers(curve: PrivacyCurve, question: str) -> dict[float, tuple[float, float]]:  # noqa: ARG001
+    """What was found, by argument; every document of a release asks the same questions."""
+    return {}
+
+
+def _remembered(
+    curve: PrivacyCurve, question: str, at: FloatArray, found: Callable[[FloatArray], Bounds]
+) -> Bounds:
+    if at.size > _MOST_REMEMBERED:
+        return found(at)
+    answers = _answers(curve, question)
+    if new := [x for x in dict.fromkeys(at.tolist()) if x not in answers]:
+        lower, upper = found(np.array(new))
+        answers.update(zip(new, zip(lower.tolist(), upper.tolist(), strict=True), strict=True))
+    both = np.array([answers[x] for x in at.tolist()]).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
 
 
 def _both_ends(curve: Callable[[FloatArray], Bounds], exact: Fraction) -> tuple[float, float]:
