@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.rules import edit_rule_cells, rule_cells
-from trellis.model.schema import Recode, Schema
+from trellis.verify.histogram_facts import HistogramFacts, schema_of
 from trellis.verify.histogram_files import (
     centres,
     kept,
@@ -73,17 +73,20 @@ def histogram_counts(run: RunFiles) -> Iterator[str]:
 
 def histogram_margins(run: RunFiles) -> Iterator[str]:
     """Margins of error are complete or absent, of the stated confidence, and contain the counts."""
+    facts = HistogramFacts(run) if run.has_centres else None
+    index = {level.name: i for i, level in enumerate(run.levels)}
     for level, name, stem in tables(run):
         table = run.table(f"{stem}.parquet", ["count", "std_error", "lower", "upper"])
         yield from margins(run, f"{stem}.parquet", table)
-        if table["std_error"].null_count:
+        if table["std_error"].null_count or facts is None:
             continue
         query = marginal(run.plan, name)
         errors = standard_errors(run, level, query, name)[level.shown]
         if not np.array_equal(table["std_error"].to_numpy(), errors.ravel()):
             yield f"{stem}.parquet differs from the estimates in std_error"
-        centre = centres(run, level, query, name)[level.shown]
-        yield from stated_confidence(run, f"{stem}.parquet", table, centre.ravel())
+        centre = centres(run, level, query, name)[level.shown].ravel()
+        least, most = (end[level.shown].ravel() for end in facts.allowed(index[level.name], query))
+        yield from stated_confidence(run, f"{stem}.parquet", table, centre, (least, most))
 
 
 def exact_totals(run: RunFiles) -> Iterator[str]:
@@ -111,7 +114,7 @@ def structural_zeros(run: RunFiles) -> Iterator[str]:
     if rules.get("zeros_bind_records", True) != (binds != "output"):
         yield "plan.json and spec.yaml differ in what structural_zeros bind"
     for rule in rules["structural_zeros"]:
-        impossible = rule_cells(_schema(run), rules["ordered"], rule)
+        impossible = rule_cells(schema_of(run), rules["ordered"], rule)
         for level in run.levels:
             if impossible[kept(run, level).cell].any():
                 yield f"level {level.name} counts someone in {rule}"
@@ -173,7 +176,7 @@ def edit_rules(run: RunFiles) -> Iterator[str]:
         raise Unreadable("release/edit_rules.json is missing or damaged") from None
     broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
-        sides = edit_rule_cells(_schema(run), rules["ordered"], rule)
+        sides = edit_rule_cells(schema_of(run), rules["ordered"], rule)
         for level, wrong in zip(run.levels, broken, strict=True):
             counts = kept(run, level)
             given, needed = (np.unique(counts.area[side[counts.cell]]) for side in sides)
@@ -259,11 +262,3 @@ def _positions(column: pa.ChunkedArray, labels: list[str]) -> np.ndarray:
     known = np.array([place[text] for text in array.dictionary.to_pylist()], dtype=np.int64)
     index = array.indices.fill_null(-1).to_numpy()
     return np.where(index < 0, -1, np.append(known, -1)[index])
-
-
-def _schema(run: RunFiles) -> Schema:
-    recodes = run.plan.get("recodes", {})
-    return Schema(
-        run.plan["schema"],
-        {name: Recode(r["attribute"], r["groups"]) for name, r in recodes.items()},
-    )
