@@ -8,7 +8,7 @@ from trellis.model.queries import parse_query
 
 
 def answers_by_program(hierarchy, schema, exact, bounds, wanted):
-    """For each (level, query): lower and upper of areas x cells, over whole leaf tables in the reals.
+    """For each (level, query): lower and upper of areas x cells, over real tables of the leaves.
 
     `exact` has by level the exact answers of queries, `bounds` the constraints.
     """
@@ -43,7 +43,10 @@ def answers_by_program(hierarchy, schema, exact, bounds, wanted):
     program = {"bounds": box}
     for key, rows in (("eq", equal), ("ub", at_most)):
         if rows:
-            program |= {f"A_{key}": np.array([w for w, _ in rows]), f"b_{key}": [b for _, b in rows]}
+            program |= {
+                f"A_{key}": np.array([w for w, _ in rows]),
+                f"b_{key}": [b for _, b in rows],
+            }
     found = {}
     for level, name in wanted:
         query = parse_query(schema, name)
@@ -52,7 +55,8 @@ def answers_by_program(hierarchy, schema, exact, bounds, wanted):
         for area, cell in np.ndindex(shape):
             weights = row(level, area, query, cell)
             low, high = linprog(weights, **program), linprog(-weights, **program)
-            assert low.status == 0 and high.status in (0, 3)
+            assert low.status == 0
+            assert high.status in (0, 3)
             lower[area, cell] = low.fun
             upper[area, cell] = -high.fun if high.status == 0 else np.inf
         found[level, name] = lower, upper

@@ -130,9 +130,16 @@ def constraints(run: RunFiles) -> Iterator[str]:
         return
     table = run.table("constraints.parquet")
     labels = np.array(table["label"].to_pylist())
-    for name in stated:
-        if not any(label == name or label.startswith(f"{name}: ") for label in set(labels)):
+    every = (
+        table["binds"].to_pylist() if "binds" in table.column_names else ["records"] * len(table)
+    )
+    for entry in run.spec.get("constraints", []):
+        name, binds = entry["name"], entry.get("binds") or "records"
+        own = [label == name or label.startswith(f"{name}: ") for label in labels]
+        if not any(own):
             yield f"constraints.parquet has no bounds of {name}"
+        elif {b for b, of in zip(every, own, strict=True) if of} != {binds}:
+            yield f"constraints.parquet and spec.yaml differ in what {name} binds"
     levels = {level.name: level for level in run.levels}
     for label in dict.fromkeys(labels):
         part = table.filter(pa.array(labels == label))

@@ -59,7 +59,9 @@ def facts_for_margins(
     assert plan.histogram is not None
     if not plan.has_variances:
         return None
-    return known_facts(evidence, constraints or Constraints.none(plan.schema.n_cells))
+    stated = constraints or Constraints.none(plan.schema.n_cells)
+    bounds = stated.of_records(zeros=plan.histogram.zeros_bind_records)
+    return known_facts(evidence, bounds)
 
 
 def estimate_histograms(
