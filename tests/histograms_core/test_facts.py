@@ -156,8 +156,9 @@ def worlds_with_facts(draw):
         slack = 0 if sense is Sense.EQUAL else rng.integers(0, 3, answer.shape)
         value = np.maximum(answer + (slack if sense is Sense.AT_MOST else -slack), 0)
         value = np.where(rng.random(answer.shape) < 0.6, value, NO_BOUND).astype(np.int64)
-        name = TREE.level_names[level]
-        linear.append(LinearConstraint(f"c{number}", name, query.name, sense, value, groups))
+        if (value != NO_BOUND).any():  # files do not hold others
+            name = TREE.level_names[level]
+            linear.append(LinearConstraint(f"c{number}", name, query.name, sense, value, groups))
     return exact, Constraints(tuple(linear), impossible)
 
 
