@@ -1,6 +1,7 @@
 """What facts about the records allow: never less than a linear program finds possible."""
 
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from trellis.estimate.histograms.estimators import estimate_gls, estimate_gls_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.estimate.histograms.known import known_facts
-from trellis.model import Hierarchy, Schema
+from trellis.model import Hierarchy, Schema, histogram_facts
 from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.queries import parse_query
@@ -112,13 +113,15 @@ def test_groups_of_siblings_bound_their_members():
     assert allowed(facts(linear=[nobody]), 2, "detailed")[:2] == [[[0, 0]] * 6] * 2
 
 
-def test_a_run_of_areas_is_part_of_the_level():
+def test_a_run_of_areas_is_part_of_the_level(monkeypatch):
     known = facts([(1, [4, 6])], [bound("town", "sex", ">=", [[1, 0], [0, 2], [0, 0], [1, 1]])])
     query = parse_query(SCHEMA, "adult * sex")
     every = known.allowed(2, query, 0, 4)
     for first, last in ((0, 1), (1, 3), (2, 4), (3, 4)):
         part = known.allowed(2, query, first, last)
         assert part.same_as(every.rows(slice(first, last)))
+    monkeypatch.setattr(histogram_facts, "CELLS_AT_ONCE", 1)
+    assert known.allowed(2, query, 0, 4).same_as(every)
 
 
 def test_bounds_on_the_output_are_no_facts():
@@ -175,8 +178,8 @@ def test_no_range_is_narrower_than_the_facts_prove(world, level, name):
 
 
 @settings(max_examples=40, deadline=None)
-@given(world=worlds_with_facts())
-def test_the_verifier_finds_the_same(tmp_path_factory, world):
+@given(world=worlds_with_facts(), cells_at_once=st.sampled_from([1, 18, 1000]))
+def test_the_verifier_finds_the_same(tmp_path_factory, world, cells_at_once):
     exact, bounds = world
     known = HistogramFacts.of(TREE, SCHEMA, exact, bounds)
     verified = VerifiedFacts(run_files(tmp_path_factory.mktemp("facts"), exact, bounds))
@@ -184,7 +187,8 @@ def test_the_verifier_finds_the_same(tmp_path_factory, world):
         for name in NAMES:
             query = marginal(PLAN, name)
             mine = known.allowed(level, parse_query(SCHEMA, name), 0, TREE.size(level))
-            lower, upper = verified.allowed(level, query)
+            with patch("trellis.verify.histogram_facts._CELLS_AT_ONCE", cells_at_once):
+                lower, upper = verified.allowed(level, query)
             np.testing.assert_array_equal(mine.lower, lower)
             np.testing.assert_array_equal(mine.upper, upper)
 

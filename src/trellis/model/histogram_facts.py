@@ -19,7 +19,7 @@ All of this follows from the facts. It need not be all that follows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -45,7 +45,7 @@ MOST_ROUNDS = 1000
 """Facts that true counts keep come to rest long before."""
 
 CELLS_AT_ONCE = 1 << 20
-"""Of the schema, times patterns of impossible answers."""
+"""Answers of the widest stated query, or cells of patterns of zeros, that are held at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +57,8 @@ class HistogramFacts:
     stated: Sequence[Sequence[StatedRange]]
     carried: Sequence[Ranges]
     impossible: NDArray[np.bool_]
+    _families: dict[int, tuple[tuple[int, int], Ranges]] = field(default_factory=dict)
+    """By level, the last run of families that was asked for: a large one is found once."""
 
     @classmethod
     def of(
@@ -88,6 +90,15 @@ class HistogramFacts:
         start = self.hierarchy.child_start[level - 1]
         above = int(np.searchsorted(start, first, "right")) - 1
         after = int(np.searchsorted(start, last, "left"))
+        if self._families.get(level, (None,))[0] != (above, after):
+            self._families[level] = (above, after), self._children(level, above, after)
+        begin = int(start[above])
+        chosen = slice(first - begin, last - begin)
+        return {name: r.rows(chosen) for name, r in self._families[level][1].items()}
+
+    def _children(self, level: int, above: int, after: int) -> Ranges:
+        """The same for all children of the areas above <= area < after of the level above."""
+        start = self.hierarchy.child_start[level - 1]
         begin, end = int(start[above]), int(start[after])
         parent = np.repeat(np.arange(after - above), np.diff(start[above : after + 1]))
         ranges = {}
@@ -104,10 +115,22 @@ class HistogramFacts:
                     found = found.within(_in_groups(whole, own, parent, group.range, members))
             ranges[name] = found
         sharpen(ranges, self.queries, MOST_ROUNDS)
-        return {name: r.rows(slice(first - begin, last - begin)) for name, r in ranges.items()}
+        return ranges
 
     def allowed(self, level: int, query: Query, first: int, last: int) -> Range:
         """What the answers to any query may be: areas x its cells."""
+        widest = max((q.n_cells for q in self.queries.values()), default=1)
+        step = max(1, CELLS_AT_ONCE // widest)
+        runs = [(begin, min(begin + step, last)) for begin in range(first, last, step)]
+        parts = [self._allowed(level, query, *run) for run in runs]
+        if len(parts) == 1:
+            return parts[0]
+        return Range(
+            np.concatenate([part.lower for part in parts]),
+            np.concatenate([part.upper for part in parts]),
+        )
+
+    def _allowed(self, level: int, query: Query, first: int, last: int) -> Range:
         known = self.stated_answers(level, first, last)
         coarser = {n for n in known if is_finer(query, self.queries[n])}
         finer = {n for n in known if is_finer(self.queries[n], query)}

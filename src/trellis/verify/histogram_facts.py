@@ -36,11 +36,24 @@ class _Stated:
     ends: Ends
     unit_of: np.ndarray | None
 
-    def unit_numbers(self) -> np.ndarray:
-        """Groups first, then one number for each area in none."""
-        assert self.unit_of is not None
-        alone = len(self.ends[0]) + np.cumsum(self.unit_of < 0) - 1
-        return np.where(self.unit_of < 0, alone, self.unit_of)
+
+class Known(dict[str, Ends]):
+    """What is known of each query for some nodes of a level."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def learn(self, name: str, new: Ends) -> None:
+        self[name] = _meet(self[name], new) if name in self else new
+
+    @classmethod
+    def joined(cls, parts: list[Known]) -> Known:
+        out = cls(sum(part.size for part in parts))
+        for name in parts[0]:
+            least, most = (np.concatenate([p[name][i] for p in parts]) for i in (0, 1))
+            out[name] = least, most
+        return out
 
 
 class HistogramFacts:
@@ -63,16 +76,21 @@ class HistogramFacts:
             if fine != coarse
             and (groups := group_of(self._queries[fine], self._queries[coarse])) is not None
         ]
-        self._levels = self._handed_down(self._carried_up())
+        self._up = self._carried_up()
+        self._above = {0: self._up[0]}
 
     def allowed(self, index: int, query: Marginal) -> Ends:
         """Least and greatest answers to a query: all nodes of a level x cells."""
-        known = self._levels[index]
+        parts = [self._allowed(known, query) for known in self._handed_down(index)]
+        least, most = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+        return least, most
+
+    def _allowed(self, known: Known, query: Marginal) -> Ends:
         inside = {name: group_of(query, self._queries[name]) for name in known}
-        found = self._possible(query, index, [n for n in known if inside[n] is None])
+        found = self._possible(query, known, [n for n in known if inside[n] is None])
         for name, ends in known.items():
             if (made_of := group_of(self._queries[name], query)) is not None:
-                add, _ = _cell_sums(made_of)
+                add, _ = _sums(made_of, 1)
                 found = _meet(found, (add(ends[0]), add(ends[1])))
         for name, within in inside.items():
             if within is not None:
@@ -80,115 +98,120 @@ class HistogramFacts:
         result = found
         for name, within in inside.items():
             if within is not None:
-                result = _meet(result, _remainders(known[name], found, *_cell_sums(within)))
+                result = _meet(result, _remainders(known[name], found, *_sums(within, 1)))
         return result
 
-    def _possible(self, query: Marginal, index: int, crossing: list[str]) -> Ends:
+    def _possible(self, query: Marginal, known: Known, crossing: list[str]) -> Ends:
         """0 where every cell of an answer is impossible, or in an answer that must be 0."""
-        size = len(self._run.levels[index])
         order, first = _sorted(query.cell_of)
-        most = np.empty((size, query.width))
-        step = max(1, _CELLS_AT_ONCE // self._impossible.size) if crossing else size
-        for begin in range(0, size, step):
-            may = ~self._impossible[np.newaxis]
-            for name in self._levels[index] if crossing else ():
-                open_ = self._levels[index][name][1][begin : begin + step] > 0
-                may = may & open_[:, self._queries[name].cell_of]
-            any_of = np.logical_or.reduceat(may[:, order], first, axis=1)
-            most[begin : begin + step] = np.where(any_of, np.inf, 0.0)
+        may = np.repeat(~self._impossible[np.newaxis], known.size if crossing else 1, axis=0)
+        for name in known if crossing else ():
+            may &= (known[name][1] > 0)[:, self._queries[name].cell_of]
+        any_of = np.logical_or.reduceat(may[:, order], first, axis=1)
+        most = np.repeat(np.where(any_of, np.inf, 0.0), known.size // len(may), axis=0)
         return np.zeros(most.shape), most
 
-    def _carried_up(self) -> list[dict[str, Ends]]:
-        levels: list[dict[str, Ends]] = []
+    def _carried_up(self) -> list[Known]:
+        levels: list[Known] = []
         for index in reversed(range(len(self._run.levels))):
-            known: dict[str, Ends] = {}
+            known = Known(len(self._run.levels[index]))
             if levels:
-                add, _ = self._child_sums(index + 1)
-                for name, (least, most) in levels[-1].items():
-                    _learn(known, name, (add(least), add(most)))
+                below, every = levels[-1], slice(0, levels[-1].size)
+                parent = self._run.levels[index + 1].parent
+                add, _ = _sums(parent, 0)
+                for name, (least, most) in below.items():
+                    known.learn(name, (add(least), add(most)))
                 for fact in self._stated[index + 1]:
                     if fact.unit_of is not None:
-                        own = levels[-1].get(fact.query, self._free(index + 1, fact.query))
-                        units, _, to_parents = self._units(index + 1, fact, own)
-                        _learn(known, fact.query, (to_parents(units[0]), to_parents(units[1])))
+                        own = below.get(fact.query, self._free(below.size, fact.query))
+                        units, _, (add_units, _) = _units(fact, own, every, parent)
+                        known.learn(fact.query, (add_units(units[0]), add_units(units[1])))
             for fact in self._stated[index]:
                 if fact.unit_of is None:
-                    _learn(known, fact.query, fact.ends)
+                    known.learn(fact.query, fact.ends)
             for name in known:
-                _learn(known, name, self._free(index, name))
+                known.learn(name, self._free(known.size, name))
             self._settle(known)
             levels.append(known)
         return levels[::-1]
 
-    def _handed_down(self, up: list[dict[str, Ends]]) -> list[dict[str, Ends]]:
-        levels = [up[0]]
-        for index in range(1, len(up)):
-            known: dict[str, Ends] = {}
-            for name, above in levels[-1].items():
-                own = up[index].get(name, self._free(index, name))
-                _learn(known, name, own)
-                _learn(known, name, _remainders(above, own, *self._child_sums(index)))
-                for fact in self._stated[index]:
-                    if fact.unit_of is not None and fact.query == name:
-                        units, sums, to_parents = self._units(index, fact, own)
-                        parent = self._parent_of_units(index, fact)
-                        left = _remainders(above, units, to_parents, lambda v, p=parent: v[p])
-                        _learn(known, name, _remainders(_meet(units, left), own, *sums))
-            self._settle(known)
-            levels.append(known)
-        return levels
+    def _handed_down(self, index: int) -> Iterator[Known]:
+        """What is known of the nodes of a level, a run of families at a time."""
+        if index in self._above:
+            yield self._above[index]
+            return
+        if index - 1 not in self._above:
+            runs = list(self._handed_down(index - 1))
+            self._above[index - 1] = Known.joined(runs)
+        widest = max((query.width for query in self._queries.values()), default=1)
+        most = max(1, _CELLS_AT_ONCE // max(widest, self._impossible.size))
+        parent, begin = self._run.levels[index].parent, 0
+        while begin < parent.size:
+            # As many whole families as fit, and at least one.
+            last = parent[min(begin + most, parent.size) - 1]
+            if last > parent[begin] and begin + most < parent.size:
+                last -= 1
+            end = int(np.searchsorted(parent, last, "right"))
+            yield self._children(index, slice(begin, end))
+            begin = end
 
-    def _settle(self, known: dict[str, Ends]) -> None:
+    def _children(self, index: int, rows: slice) -> Known:
+        parent = self._run.levels[index].parent[rows]
+        families, parent = slice(parent[0], parent[-1] + 1), parent - parent[0]
+        known = Known(parent.size)
+        for name, ends in self._above[index - 1].items():
+            above = ends[0][families], ends[1][families]
+            own = self._free(parent.size, name)
+            if name in self._up[index]:
+                least, most = self._up[index][name]
+                own = least[rows], most[rows]
+            known.learn(name, own)
+            known.learn(name, _remainders(above, own, *_sums(parent, 0)))
+            for fact in self._stated[index]:
+                if fact.unit_of is not None and fact.query == name:
+                    units, to_units, to_parents = _units(fact, own, rows, parent)
+                    units = _meet(units, _remainders(above, units, *to_parents))
+                    known.learn(name, _remainders(units, own, *to_units))
+        self._settle(known)
+        return known
+
+    def _settle(self, known: Known) -> None:
         """Nested queries of a level, until nothing changes."""
-        pairs = [(f, c, _cell_sums(g)) for f, c, g in self._nested if f in known and c in known]
+        pairs = [(f, c, _sums(g, 1)) for f, c, g in self._nested if f in known and c in known]
         for _ in range(_ROUNDS):
             before = dict(known)
             for fine, coarse, (add, back) in pairs:
-                _learn(known, coarse, (add(known[fine][0]), add(known[fine][1])))
-                _learn(known, fine, _remainders(known[coarse], known[fine], add, back))
+                known.learn(coarse, (add(known[fine][0]), add(known[fine][1])))
+                known.learn(fine, _remainders(known[coarse], known[fine], add, back))
             if any((least > most).any() for least, most in known.values()):
                 return  # facts that contradict each other; other checks say so
             if all(np.array_equal(before[n], known[n]) for n in known):
                 return
 
-    def _free(self, index: int, name: str) -> Ends:
-        query, size = self._queries[name], len(self._run.levels[index])
+    def _free(self, size: int, name: str) -> Ends:
+        query = self._queries[name]
         possible = np.zeros(query.width, dtype=bool)
         possible[query.cell_of[~self._impossible]] = True
         most = np.repeat(np.where(possible, np.inf, 0.0)[np.newaxis], size, axis=0)
         return np.zeros(most.shape), most
 
-    def _child_sums(self, index: int) -> tuple[Sum, Sum]:
-        parent = self._run.levels[index].parent
-        first = np.searchsorted(parent, np.arange(parent[-1] + 1))
-        return lambda v: np.add.reduceat(v, first, axis=0), lambda v: v[parent]
 
-    def _parent_of_units(self, index: int, fact: _Stated) -> np.ndarray:
-        number = fact.unit_numbers()
-        parent = np.zeros(number.max() + 1, dtype=np.int64)
-        parent[number] = self._run.levels[index].parent
-        return parent
-
-    def _units(self, index: int, fact: _Stated, own: Ends) -> tuple[Ends, tuple[Sum, Sum], Sum]:
-        """What groups, and areas alone, may hold; sums from areas to them, and to parents."""
-        number, parent = fact.unit_numbers(), self._parent_of_units(index, fact)
-
-        def add(values: np.ndarray, into: np.ndarray = number, n: int = parent.size) -> np.ndarray:
-            total = np.zeros((n, values.shape[1]))
-            np.add.at(total, into, values)
-            return total
-
-        least, most = add(own[0]), add(own[1])
-        used = np.unique(number[number < len(fact.ends[0])])
-        least[used] = np.maximum(least[used], fact.ends[0][used])
-        most[used] = np.minimum(most[used], fact.ends[1][used])
-        n_above = len(self._run.levels[index - 1])
-        here = np.unique(number)
-
-        def to_parents(values: np.ndarray) -> np.ndarray:
-            return add(values[here], parent[here], n_above)
-
-        return (least, most), (add, lambda v: v[number]), to_parents
+def _units(
+    fact: _Stated, own: Ends, rows: slice, parent: np.ndarray
+) -> tuple[Ends, tuple[Sum, Sum], tuple[Sum, Sum]]:
+    """What groups, and areas alone, may hold; sums from areas to them, and from them to parents."""
+    assert fact.unit_of is not None
+    unit_of, n_groups = fact.unit_of[rows], len(fact.ends[0])
+    key = np.where(unit_of < 0, n_groups + np.arange(unit_of.size), unit_of)
+    used, number = np.unique(key, return_inverse=True)
+    to_units = _sums(number, 0)
+    least, most = to_units[0](own[0]), to_units[0](own[1])
+    groups = used[used < n_groups]  # they come first
+    least[: groups.size] = np.maximum(least[: groups.size], fact.ends[0][groups])
+    most[: groups.size] = np.minimum(most[: groups.size], fact.ends[1][groups])
+    parent_of = np.zeros(used.size, dtype=np.int64)
+    parent_of[number] = parent
+    return (least, most), to_units, _sums(parent_of, 0)
 
 
 def schema_of(run: RunFiles) -> Schema:
@@ -242,10 +265,6 @@ def _constraint(run: RunFiles, label: str, part: dict[str, list[Any]], size: int
     return _Stated(part["query"][0], (least, most), unit_of)
 
 
-def _learn(known: dict[str, Ends], name: str, new: Ends) -> None:
-    known[name] = _meet(known[name], new) if name in known else new
-
-
 def _meet(one: Ends, other: Ends) -> Ends:
     return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
 
@@ -266,6 +285,10 @@ def _sorted(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return order, np.searchsorted(group[order], np.arange(group.max() + 1))
 
 
-def _cell_sums(group: np.ndarray) -> tuple[Sum, Sum]:
+def _sums(group: np.ndarray, axis: int) -> tuple[Sum, Sum]:
+    """From parts to wholes and back; every whole has a part."""
     order, first = _sorted(group)
-    return lambda v: np.add.reduceat(v[:, order], first, axis=1), lambda v: v[:, group]
+    return (
+        lambda v: np.add.reduceat(np.take(v, order, axis), first, axis=axis),
+        lambda v: np.take(v, group, axis),
+    )
