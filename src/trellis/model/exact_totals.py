@@ -41,22 +41,27 @@ class ExactTotals:
         return cls(published.hierarchy, level, totals, plan.schema.n_cells)
 
     def of_level(self, level: int) -> Range:
-        """What the cells of the areas of a level may hold: areas x 1."""
+        """What the cells of the areas of a level may hold: areas x 1, or one range for all."""
+        if self.level == 0 and self.hierarchy.size(level) > 1:
+            return Range(np.zeros(()), np.array(float(self.totals[0])))
         if level <= self.level:
             totals = self.totals
             for above in reversed(range(level, self.level)):
                 totals = self.hierarchy.sum_children(above, totals)
             return self._range(totals, totals)
         inside = self._areas_on(level)
-        alone = np.bincount(inside)[inside] == 1
-        return self._range(np.where(alone, self.totals[inside], 0), self.totals[inside])
+        alone = np.bincount(inside) == 1
+        return self._range(np.where(alone, self.totals, 0)[inside], self.totals[inside])
 
     def of_category(self, category: Category) -> Range:
         """What the cells of areas of interest may hold: entities x 1."""
         leaf_area = ancestors(self.hierarchy, self.level)
-        listed = category.member >= 0
-        key = category.member[listed].astype(np.int64) * self.totals.size + leaf_area[listed]
-        pair, n_leaves = np.unique(key, return_counts=True)
+        # Leaves of an area stand together, so pairs repeat in runs, and few are left to sort.
+        key = category.member.astype(np.int64) * self.totals.size + leaf_area
+        begins = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
+        length = np.diff(np.append(begins, key.size))[key[begins] >= 0]
+        pair, place = np.unique(key[begins][key[begins] >= 0], return_inverse=True)
+        n_leaves = np.bincount(place, length)
         entity, area = np.divmod(pair, self.totals.size)
         whole = n_leaves == np.bincount(leaf_area)[area]
         least, most = np.zeros((2, category.size), dtype=np.int64)

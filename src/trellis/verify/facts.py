@@ -31,19 +31,24 @@ def level_facts(run: RunFiles) -> list[Ends]:
 
 def entity_facts(run: RunFiles, entity: pa.ChunkedArray) -> Ends:
     """For areas of interest in the order of their codes: whole areas count, parts may."""
-    codes = sorted(set(entity.drop_null().to_pylist()))
+    encoded = entity.combine_chunks().cast(pa.string()).dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    place = {code: i for i, code in enumerate(sorted(texts))}
     exact = [i for i, level in enumerate(run.levels) if level.name in run.exact_totals]
+    least, most = np.zeros((len(texts), 1)), np.full((len(texts), 1), np.inf)
     if not exact:
-        return np.zeros((len(codes), 1)), np.full((len(codes), 1), np.inf)
+        return least, most
     totals = _totals(run, run.levels[exact[-1]].name)
     area = ancestors(run.levels, len(run.levels) - 1, exact[-1])
-    place = {code: i for i, code in enumerate(codes)}
-    own = np.array([place.get(code, -1) for code in entity.to_pylist()])
-    pairs, leaves = np.unique(np.stack([own, area])[:, own >= 0], axis=1, return_counts=True)
-    is_whole = leaves == np.bincount(area)[pairs[1]]
-    most = np.bincount(pairs[0], totals[pairs[1]], len(codes))
-    least = np.bincount(pairs[0], totals[pairs[1]] * is_whole, len(codes))
-    return least[:, np.newaxis] * (len(run.cells) == 1), most[:, np.newaxis]
+    pairs = pa.table({"entity": encoded.indices, "area": area}).filter(entity.is_valid())
+    found = pairs.group_by(["entity", "area"]).aggregate([([], "count_all")])
+    of, leaves = found["area"].to_numpy(), found["count_all"].to_numpy()
+    own = np.array([place[text] for text in texts])[found["entity"].to_numpy()]
+    most[:, 0] = np.bincount(own, totals[of], len(texts))
+    if len(run.cells) == 1:
+        is_whole = leaves == np.bincount(area)[of]
+        least[:, 0] = np.bincount(own, totals[of] * is_whole, len(texts))
+    return least, most
 
 
 def flow_facts(run: RunFiles) -> list[Ends]:
