@@ -9,11 +9,11 @@ from oracles.histogram_family import matrix
 from oracles.tree_gls import design
 
 
-def dense_histogram_gls(hierarchy, schema, measured, values):
+def dense_histogram_gls(hierarchy, schema, measured, values, zero_leaves=()):
     """Estimates (per level: nodes x cells) and the covariance of all leaf cells.
 
     `measured[level]` maps queries to variances, `values[level][query]` holds nodes x query cells.
-    Exact answers are constraints, as in `tree_gls`.
+    Exact answers are constraints, as in `tree_gls`; so are the cells of `zero_leaves`, which are 0.
     """
     nodes = np.split(design(hierarchy), np.cumsum(hierarchy.sizes)[:-1])
     rows, z, s2 = [], [], []
@@ -24,6 +24,10 @@ def dense_histogram_gls(hierarchy, schema, measured, values):
                 rows.append(block)
                 z.append(np.asarray(values[level][name], dtype=float).ravel())
                 s2.append(np.full(len(block), variance))
+    for leaf in zero_leaves:
+        rows.append(np.kron(nodes[-1][[leaf]], np.eye(schema.n_cells)))
+        z.append(np.zeros(schema.n_cells))
+        s2.append(np.zeros(schema.n_cells))
     rows, z, s2 = np.vstack(rows), np.concatenate(z), np.concatenate(s2)
     exact = s2 == 0
     particular, free = np.zeros(rows.shape[1]), np.eye(rows.shape[1])

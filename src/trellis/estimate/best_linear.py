@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.estimate.evidence import Evidence
+from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.execution.threads import map_families
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
@@ -65,7 +65,8 @@ def solve_tree(hierarchy: Hierarchy, evidence: Evidence) -> TreeEstimates:
 def estimate_gls(measurements: Measurements, tie_seed: int) -> Estimates:
     """Real-valued estimates: unbiased, consistent, possibly negative."""
     del tie_seed  # nothing is rounded
-    solved = solve_tree(measurements.hierarchy, Evidence.of(measurements))
+    evidence = Evidence.of(measurements).with_empty(empty_nodes(measurements))
+    solved = solve_tree(measurements.hierarchy, evidence)
     return Estimates(
         measurements.hierarchy,
         measurements.plan.schema,

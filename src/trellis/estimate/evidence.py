@@ -1,8 +1,13 @@
-"""Measurements in the form the estimators take: cells by level, and the exact root total."""
+"""Measurements in the form the estimators take: cells by level, and the exact root total.
+
+An exact total of zero says more than one number: no count is negative, so every cell of the area
+and of all areas in it is zero. Best linear estimates take that as measured without noise.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Self
 
@@ -11,6 +16,24 @@ from numpy.typing import NDArray
 
 from trellis.model.measurements import Measurements
 from trellis.model.plan import DETAILED, TOTAL
+
+Marks = NDArray[np.bool_]
+
+
+def empty_nodes(measurements: Measurements) -> list[Marks]:
+    """By level of the measured tree, the nodes that an exact total leaves nothing in."""
+    hierarchy, found = measurements.hierarchy, [np.zeros(1, dtype=bool)]
+    exact = {
+        query.level: values[:, 0]
+        for query, values in zip(measurements.plan.queries, measurements.values, strict=True)
+        if query.noise is None
+    }
+    for level, name in enumerate(hierarchy.level_names):
+        if level:
+            found.append(found[-1][hierarchy.parents(level)])
+        if name in exact:
+            found[-1] |= exact[name] == 0
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,3 +61,19 @@ class Evidence:
         total = measurements.answer(hierarchy.level_names[0], TOTAL)
         known = total is not None and plan.cell_query == DETAILED
         return cls(tuple(cells), tuple(variances), int(total[0][0, 0]) if known and total else None)
+
+    def with_empty(self, empty: Sequence[Marks]) -> Self:
+        """The same where nothing is in the marked nodes, and that is known without noise."""
+        if not any(marks.any() for marks in empty):
+            return self
+        return replace(
+            self,
+            cells=tuple(
+                np.where(marks[:, np.newaxis], 0, cells)
+                for cells, marks in zip(self.cells, empty, strict=True)
+            ),
+            variance=tuple(
+                np.where(marks, 0.0, variance)
+                for variance, marks in zip(self.variance, empty, strict=True)
+            ),
+        )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.estimate.best_linear import solve_tree
-from trellis.estimate.evidence import Evidence
+from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.projection import project_l2, project_l2_families
 from trellis.execution.progress import in_parts, part
 from trellis.model.estimates import Estimates
@@ -52,7 +52,7 @@ def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
 
 def estimate_gls_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
     """Best linear unbiased estimates first, then whole numbers downwards."""
-    evidence = Evidence.of(measurements)
+    evidence = Evidence.of(measurements).with_empty(empty_nodes(measurements))
     with part(0.0, 0.5):
         solved = solve_tree(measurements.hierarchy, evidence)
     with np.errstate(divide="ignore"):  # an exact area has variance 0 and weight infinity

@@ -20,7 +20,7 @@ _SMALLEST_CLASS = 5
 
 @dataclass(frozen=True, slots=True)
 class TableErrors:
-    """The standard errors of one released table."""
+    """The standard errors of one released table, without counts that are exact; 0 if all are."""
 
     name: str
     rows: int
@@ -36,7 +36,8 @@ def table_errors(run: PublicRun) -> Iterator[TableErrors]:
     for name, file in [*of_levels, *of_areas]:
         errors = run.table(file, ["std_error"])["std_error"]
         if len(errors) > errors.null_count:
-            found = errors.drop_null().to_numpy()
+            every = errors.drop_null().to_numpy()
+            found = every[every > 0] if every.any() else every
             spread = (float(f(found)) for f in (np.min, np.median, np.max))
             yield TableErrors(name, len(errors), *spread)
 

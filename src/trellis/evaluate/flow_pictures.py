@@ -72,7 +72,7 @@ def how_accurate_flows_are(run: PublicRun) -> str:
             "listed, more are too high than too low. A pair without any trip can be listed."
         ),
         picture(bar_chart(title, "", bars)) if bars else "",
-        paragraph("Standard errors of all listed flows, in trips; 0 is exact:"),
+        paragraph("Standard errors of listed flows that are not exact, in trips; 0 is exact:"),
         table(["table", "listed pairs", "least", "median", "largest"], rows),
     )
 

@@ -45,7 +45,7 @@ def published_tables(run: PublicRun) -> str:
         picture(bar_chart("Median standard error of a total (records)", "", totals))
         if totals
         else "",
-        paragraph("Standard errors of all published counts, in records; 0 is exact:"),
+        paragraph("Standard errors of all counts that are not exact, in records; 0 is exact:"),
         table(["level", "query", "areas", "cells", "least", "median", "largest"], rows),
     )
 

@@ -149,10 +149,10 @@ def how_accurate_it_is(run: PublicRun) -> str:
         "How accurate it is",
         paragraph(
             "A standard error belongs to the best linear unbiased estimate of a count, made from "
-            "all measurements. It is known from the noise alone."
+            "all measurements. It is known from the noise, and from what is exact, alone."
         ),
         picture(bar_chart(f"Median standard error of a count ({unit})", "", bars)),
-        paragraph(f"Standard errors of all published counts, in {unit}; 0 is exact:"),
+        paragraph(f"Standard errors of all counts that are not exact, in {unit}; 0 is exact:"),
         table(["table", "counts", "least", "median", "largest"], rows),
         _statistics(run),
         picture(by_size, "Beside a small count, its margin is large.") if by_size else "",

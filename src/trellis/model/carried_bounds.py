@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
@@ -40,10 +41,19 @@ class Range:
 
     def added_up(self, into: NDArray[np.int64], n: int) -> Range:
         """The sums over the areas that go into each of n others."""
-        out = Range(*np.zeros((2, n, self.lower.shape[1])))
-        np.add.at(out.lower, into, self.lower)
-        np.add.at(out.upper, into, self.upper)
-        return out
+        is_open = np.isinf(self.upper)
+        most = sums(np.where(is_open, 0.0, self.upper), into, n)
+        n_open = sums(is_open.astype(np.float64), into, n)
+        return Range(sums(self.lower, into, n), np.where(n_open > 0, np.inf, most))
+
+    @property
+    def T(self) -> Range:  # noqa: N802 - as arrays have it
+        """Cells x areas, and back."""
+        return Range(self.lower.T, self.upper.T)
+
+    def rows(self, chosen: NDArray | slice) -> Range:
+        """Of some areas; one range for all stays as it is."""
+        return self if self.lower.ndim == 0 else Range(self.lower[chosen], self.upper[chosen])
 
     @property
     def is_crossed(self) -> bool:
@@ -82,11 +92,13 @@ def carried_bounds(
     queries: Mapping[str, Query],
     stated: Sequence[Sequence[StatedRange]],
     impossible: NDArray[np.bool_],
+    rounds: int | None = None,
 ) -> list[Ranges]:
     """The range of each query, by level, root first, from what is stated there and below.
 
     `stated` has a list for each level, `queries` all queries by name. A level has no range of a
     query of which nothing is stated on it or below. Crossed ranges are left for the caller to see.
+    Queries of a level sharpen each other in so many `rounds` at most; two for each, unless told.
     """
     levels: list[Ranges] = []
     for level in reversed(range(hierarchy.n_levels)):
@@ -106,7 +118,7 @@ def carried_bounds(
                 _tighten(ranges, single.query, single.range)
         for name, found in ranges.items():
             ranges[name] = found.within(unbounded(n_areas, queries[name], impossible))
-        _sharpen(ranges, queries)
+        sharpen(ranges, queries, rounds or 2 * len(ranges))
         levels.append(ranges)
     return levels[::-1]
 
@@ -141,7 +153,7 @@ def _through_groups(stated: StatedRange, below: Range, tree: Hierarchy, level: i
     return every.added_up(np.concatenate([parent_of[used], parents[~member]]), tree.size(level))
 
 
-def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
+def sharpen(ranges: Ranges, queries: Mapping[str, Query], rounds: int) -> None:
     """Until nothing changes, or something crosses: crossed ranges would sharpen without end."""
     pairs = [
         (fine, coarse)
@@ -149,7 +161,7 @@ def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
         for coarse in ranges
         if fine != coarse and is_finer(queries[fine], queries[coarse])
     ]
-    for _ in range(2 * len(ranges)):
+    for _ in range(rounds):
         before = dict(ranges)
         for fine, coarse in pairs:
             _sharpen_pair(ranges, queries[fine], queries[coarse])
@@ -160,23 +172,34 @@ def _sharpen(ranges: Ranges, queries: Mapping[str, Query]) -> None:
 
 
 def _sharpen_pair(ranges: Ranges, fine: Query, coarse: Query) -> None:
-    part, image = ranges[fine.name], np.zeros(fine.n_cells, dtype=np.int64)
+    part, image = ranges[fine.name], coarser_cells(fine, coarse)
+    whole = ranges[coarse.name].within(part.T.added_up(image, coarse.n_cells).T)
+    ranges[coarse.name] = whole
+    ranges[fine.name] = part.within(part_range(whole.T, part.T, image).T)
+
+
+def coarser_cells(fine: Query, coarse: Query) -> NDArray[np.int64]:
+    """For each cell of a query, the cell of a coarser one that it lies in."""
+    image = np.zeros(fine.n_cells, dtype=np.int64)
     image[fine.cell_of] = coarse.cell_of
-    # Infinite less infinite is nothing, so that open cells are counted and the rest is summed.
+    return image
+
+
+def part_range(whole: Range, part: Range, into: NDArray[np.int64]) -> Range:
+    """What each part may be, given the wholes and the other parts that go into the same one."""
+    # Infinite less infinite is nothing, so that open parts are counted and the rest is summed.
+    n = len(whole.lower)
     is_open = np.isinf(part.upper)
     closed = np.where(is_open, 0.0, part.upper)
-    least, most, n_open = (
-        _summed(side, image, coarse.n_cells) for side in (part.lower, closed, is_open.astype(float))
-    )
-    whole = ranges[coarse.name].within(Range(least, np.where(n_open > 0, np.inf, most)))
-    others_least = least[:, image] - part.lower
-    others_open = n_open[:, image] - is_open > 0
-    others_most = np.where(others_open, np.inf, most[:, image] - closed)
-    follows = Range(whole.lower[:, image] - others_most, whole.upper[:, image] - others_least)
-    ranges[coarse.name], ranges[fine.name] = whole, part.within(follows)
+    others_least = sums(part.lower, into, n)[into] - part.lower
+    others_open = sums(is_open.astype(np.float64), into, n)[into] - is_open > 0
+    others_most = np.where(others_open, np.inf, sums(closed, into, n)[into] - closed)
+    return Range(whole.lower[into] - others_most, whole.upper[into] - others_least)
 
 
-def _summed(values: Floats, image: NDArray[np.int64], n_cells: int) -> Floats:
-    total = np.zeros((values.shape[0], n_cells))
-    np.add.at(total.T, image, values.T)
-    return total
+def sums(values: Floats, into: NDArray[np.integer], n: int) -> Floats:
+    """The rows that go into each of n others, added up; finite numbers only."""
+    if n == 1:
+        return values.sum(axis=0, keepdims=True)
+    place = np.arange(into.size)
+    return csr_array((np.ones(into.size), (into, place)), (n, into.size)) @ values

@@ -79,6 +79,11 @@ class Constraints:
     def none(cls, n_cells: int) -> Constraints:
         return cls((), np.zeros(n_cells, dtype=bool))
 
+    def of_records(self, *, zeros: bool) -> Constraints:
+        """Those that bind the records; `zeros` says whether the impossible cells do."""
+        linear = tuple(c for c in self.linear if c.binds_records)
+        return Constraints(linear, self.impossible & zeros)
+
     def on(self, level: str) -> tuple[LinearConstraint, ...]:
         """The constraints of one level."""
         return tuple(c for c in self.linear if c.level == level)

@@ -8,6 +8,7 @@ from math import inf
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.errors import StructureError
 from trellis.model.areas import Category
@@ -28,10 +29,22 @@ class AreaErrors:
     subtree: list[FloatArray]
 
     @classmethod
-    def on(cls, plan: Plan, hierarchy: Hierarchy, spine: Spine | None = None) -> Self:
-        """The tree that the plan measures: the spine, or the hierarchy itself."""
+    def on(
+        cls,
+        plan: Plan,
+        hierarchy: Hierarchy,
+        spine: Spine | None = None,
+        empty: Sequence[NDArray[np.bool_]] = (),
+    ) -> Self:
+        """The tree that the plan measures: the spine, or the hierarchy itself.
+
+        `empty` marks, by level of that tree, the nodes that are known to hold nothing.
+        """
         tree = hierarchy if spine is None else spine.hierarchy
-        return cls.of_variances(plan, tree, node_variances(plan, tree, spine))
+        variance = node_variances(plan, tree, spine)
+        for values, marks in zip(variance, empty, strict=False):
+            values[marks] = 0.0
+        return cls.of_variances(plan, tree, variance)
 
     @classmethod
     def of_variances(cls, plan: Plan, tree: Hierarchy, variance: Sequence[FloatArray]) -> Self:

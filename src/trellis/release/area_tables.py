@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.area_estimates import AreaEstimates
+from trellis.model.exact_totals import ExactTotals, category_range
 from trellis.model.plan import Plan
 from trellis.release.tables import count_columns, write_level_table
 from trellis.storage.cells import cell_columns
@@ -16,7 +17,7 @@ from trellis.storage.codes import codes_to_arrow
 from trellis.storage.parquet import repeated
 
 
-def area_table(plan: Plan, estimates: AreaEstimates) -> pa.Table:
+def area_table(plan: Plan, estimates: AreaEstimates, facts: ExactTotals | None) -> pa.Table:
     """All entities, by code; `level` holds the name of the category."""
     category, counts = estimates.category, estimates.counts
     size, n_cells = counts.size, plan.schema.n_cells
@@ -28,14 +29,17 @@ def area_table(plan: Plan, estimates: AreaEstimates) -> pa.Table:
     }
     margins = None
     if estimates.centre is not None and estimates.std_error is not None:
-        margins = estimates.centre, estimates.std_error
+        margins = estimates.centre, estimates.std_error, category_range(facts, category)
     return pa.table(columns | count_columns(plan, counts, margins))
 
 
 def write_area_tables(
-    folder: Path, plan: Plan, areas: Sequence[AreaEstimates], csv: bool | None
+    folder: Path,
+    plan: Plan,
+    areas: Sequence[AreaEstimates],
+    facts: ExactTotals | None,
+    csv: bool | None,
 ) -> None:
     for estimates in areas:
-        write_level_table(
-            folder / "areas", estimates.category.name, area_table(plan, estimates), csv
-        )
+        table = area_table(plan, estimates, facts)
+        write_level_table(folder / "areas", estimates.category.name, table, csv)

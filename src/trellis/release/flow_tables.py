@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.carried_bounds import Range
 from trellis.model.counted import in_percent
 from trellis.model.flow_estimators import looks_below
 from trellis.model.flows import FlowLevel, FlowTree, Nodes
@@ -30,10 +31,16 @@ MATRIX = "od_matrix"
 
 
 def write_flow_tables(
-    folder: Path, plan: Plan, tree: FlowTree, level: int, flows: FlowLevel, csv: bool | None
+    folder: Path,
+    plan: Plan,
+    tree: FlowTree,
+    level: int,
+    flows: FlowLevel,
+    allowed: Range,
+    csv: bool | None,
 ) -> None:
     """The table of one level; with that of the pairs of leaves, the matrix."""
-    table = flow_table(plan, tree, level, flows)
+    table = flow_table(plan, tree, level, flows, allowed)
     write_level_table(folder, plan.levels[level], table, csv)
     if level == tree.shape.leaf_pairs:
         text = {name: table[name].cast(pa.string()) for name in ("origin", "destination")}
@@ -41,9 +48,12 @@ def write_flow_tables(
         write_table(folder / f"{MATRIX}.parquet", pa.table(matrix))
 
 
-def flow_table(plan: Plan, tree: FlowTree, level: int, flows: FlowLevel) -> pa.Table:
+def flow_table(
+    plan: Plan, tree: FlowTree, level: int, flows: FlowLevel, allowed: Range
+) -> pa.Table:
     """Columns origin, destination, <attributes>, count, std_error, lower, upper."""
-    lower, upper = interval(flows.counts, flows.centre, flows.std_error, interval_factor(plan))
+    margin = flows.counts, flows.centre, flows.std_error
+    lower, upper = interval(*margin, interval_factor(plan), allowed)
     return pa.table(
         {
             **codes_of(tree, level, flows.nodes),
@@ -110,9 +120,9 @@ holds all pairs of the finest areas as `origin`, `dest` and `count`.
 
 `std_error` is that of {_ESTIMATES[looks_below(plan.method)]}. `lower` and
 `upper` enclose the true number with {in_percent(plan.confidence)} confidence, for a flow that was
-named before the table was seen: an interval around that number, rounded, floored at zero, and
-widened where needed to contain the published count. Among flows that were picked because they are
-listed, or because they are large, more are too high than too low.
+named before the table was seen: an interval around that number, rounded, kept between zero and the
+total where that is exact, and widened where needed to contain the published count. Among flows that
+were picked because they are listed, or because they are large, more are too high than too low.
 
 The published count is whole and was fitted to the counts of the levels above (estimator
 `{plan.method}`). A pair without any trip can be listed, one with a few can be missing.

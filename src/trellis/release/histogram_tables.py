@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from trellis.execution.progress import in_parts
 from trellis.model.histogram_estimates import HistogramEstimates
+from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.plan import Plan
 from trellis.model.queries import Query, parse_query
 from trellis.release.intervals import interval, interval_factor
@@ -33,8 +34,13 @@ def table_name(query: str) -> str:
 
 
 def write_histogram_tables(
-    folder: Path, plan: Plan, estimates: HistogramEstimates, csv: bool | None
+    folder: Path,
+    plan: Plan,
+    estimates: HistogramEstimates,
+    facts: HistogramFacts | None,
+    csv: bool | None,
 ) -> None:
+    """`facts` are those that bind the records; tables without margins need none."""
     assert plan.histogram is not None
     for level, name in in_parts(plan.histogram.tables):
         query = parse_query(plan.schema, name)
@@ -43,16 +49,21 @@ def write_histogram_tables(
         schema, index = _arrow_schema(query, estimates.are_whole), plan.levels.index(level)
         n_rows = plan.areas[index] * query.n_cells
         with pq.ParquetWriter(f"{target}.parquet", schema, compression="zstd") as file:
-            for table in _pieces(plan, estimates, index, query, schema):
+            for table in _pieces(plan, estimates, facts, index, query, schema):
                 file.write_table(table)
         if csv or (csv is None and n_rows <= MOST_CSV_ROWS):
             with pa_csv.CSVWriter(f"{target}.csv", _text_schema(schema)) as file:
-                for table in _pieces(plan, estimates, index, query, schema):
+                for table in _pieces(plan, estimates, facts, index, query, schema):
                     file.write_table(for_csv(table).cast(_text_schema(schema)))
 
 
 def _pieces(
-    plan: Plan, estimates: HistogramEstimates, level: int, query: Query, schema: pa.Schema
+    plan: Plan,
+    estimates: HistogramEstimates,
+    facts: HistogramFacts | None,
+    level: int,
+    query: Query,
+    schema: pa.Schema,
 ) -> Iterator[pa.Table]:
     """All areas of a level in runs; pass-through nodes of a ragged tree are left out."""
     hierarchy, name = estimates.hierarchy, plan.levels[level]
@@ -72,11 +83,12 @@ def _pieces(
             *factor_columns(query, areas.size),
             pa.array(counts.reshape(-1)),
         ]
-        if margin is None:
+        if margin is None or facts is None:
             columns += [pa.nulls(size, pa.float64()), *(2 * [pa.nulls(size, pa.int64())])]
         else:
             std_error = margin.std_errors(areas)
-            lower, upper = interval(counts, margin.centre[areas], std_error, factor)
+            allowed = facts.allowed(level, query, first, last).rows(areas - first)
+            lower, upper = interval(counts, margin.centre[areas], std_error, factor, allowed)
             columns += [pa.array(values.reshape(-1)) for values in (std_error, lower, upper)]
         yield pa.Table.from_arrays(columns, schema=schema)
 

@@ -1,8 +1,9 @@
 """Intervals around the best linear unbiased estimates.
 
 An interval is centre +- f * std_error, with the factor f of `trellis.model.confidence`. The ends
-are rounded to the nearest whole numbers, floored at zero, and widened to contain the published
-count.
+are rounded to the nearest whole numbers, moved to the nearest ones that the facts about the records
+allow (no count is negative; exact totals and bounds may say more), and widened to contain the
+published count. The truth keeps the facts, so moving the ends never loses it.
 
 A true count n is whole, so it lies between rounded ends if and only if |n - centre| <= h + 1/2 with
 h = f * std_error. The half is the continuity correction: an estimate that rests on one measurement
@@ -16,7 +17,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.model.carried_bounds import Range
 from trellis.model.confidence import standard_errors_within
+from trellis.model.exact_totals import ANYTHING
 from trellis.model.plan import Plan
 from trellis.privacy.mechanisms import DiscreteLaplace
 
@@ -31,11 +34,15 @@ def interval_factor(plan: Plan) -> float:
 
 
 def interval(
-    counts: NDArray, centre: NDArray[np.float64], std_error: NDArray[np.float64], factor: float
+    counts: NDArray,
+    centre: NDArray[np.float64],
+    std_error: NDArray[np.float64],
+    factor: float,
+    allowed: Range = ANYTHING,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Whole lower and upper ends."""
-    lower = np.maximum(np.ceil(centre - factor * std_error - 0.5), 0)
-    upper = np.maximum(np.floor(centre + factor * std_error + 0.5), 0)
+    """Whole lower and upper ends; `allowed` is what the facts leave, areas x cells or x 1."""
+    lower = np.clip(np.ceil(centre - factor * std_error - 0.5), allowed.lower, allowed.upper)
+    upper = np.clip(np.floor(centre + factor * std_error + 0.5), allowed.lower, allowed.upper)
     return (
         np.minimum(lower, np.floor(counts + _SLACK)).astype(np.int64),
         np.maximum(upper, np.ceil(counts - _SLACK)).astype(np.int64),

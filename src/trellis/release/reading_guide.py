@@ -14,13 +14,16 @@ _ABOUT_ERRORS = {
         "`std_error` is the standard error of the best linear unbiased estimate of the count, made "
         "from all measurements. The published `count` is the nearest set of whole, non-negative "
         "numbers that add up. `lower` and `upper` enclose the true count with the stated "
-        "confidence: an interval around the unbiased estimate, floored at zero, rounded to "
-        "whole numbers, and widened where needed to contain the published count."
+        "confidence: an interval around the unbiased estimate, rounded to whole numbers, kept to "
+        "what can be true, and widened where needed to contain the published count. No count is "
+        "negative; exact totals, and zeros and bounds that bind the records, may say more. Where "
+        "they leave one number, `std_error` is 0."
     ),
     "gls": (
         "`count` is the best linear unbiased estimate: a real number that may be negative, "
         "consistent over all levels. `std_error` is its standard error; `lower` and `upper` "
-        "enclose the true count with the stated confidence."
+        "enclose the true count with the stated confidence. They are kept to what exact totals "
+        "allow, except to contain the count itself; where these leave one number, `std_error` is 0."
     ),
     "topdown": (
         "The method of this release has no variances: `std_error`, `lower` and `upper` are empty."

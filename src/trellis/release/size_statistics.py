@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from trellis.model.carried_bounds import Range
 from trellis.model.estimates import Estimates, Floats
 from trellis.model.plan import Plan
 from trellis.privacy.group_size_changes import SizeQuery
@@ -122,8 +123,8 @@ def level_statistics(areas: AreaSizes) -> dict[str, Statistic]:
 def _share(areas: AreaSizes, total: NDArray[np.int64]) -> Statistic:
     value = areas.counts[:, 1] / total
     one = areas.counts[:, 1], areas.centre[:, 1], areas.std_error[:, 1]
-    lower, upper = interval(*one, areas.factor)
-    return _containing(value, lower / areas.groups, np.minimum(upper / areas.groups, 1))
+    lower, upper = interval(*one, areas.factor, Range(np.zeros(()), areas.groups.astype(float)))
+    return _containing(value, lower / areas.groups, upper / areas.groups)
 
 
 def _mean(areas: AreaSizes, total: NDArray[np.int64]) -> Statistic:

@@ -60,9 +60,9 @@ the true value with the stated confidence; `gini` has no interval.
 
 `std_error` belongs to the best linear unbiased estimate of the count, made from all measurements.
 The published `count` uses more: no count is negative, and sizes have an order. `lower` and `upper`
-enclose the true count with the stated confidence: an interval around the unbiased estimate, floored
-at zero, rounded to whole numbers, and widened where needed to contain the published count.
-{confidence_in_words(plan)}
+enclose the true count with the stated confidence: an interval around the unbiased estimate, rounded
+to whole numbers, kept between zero and the number of groups of the area, and widened where needed
+to contain the published count. {confidence_in_words(plan)}
 
 {SUMS_OF_ERRORS} Use the published level that is the sum.
 

@@ -12,7 +12,9 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from trellis.execution.progress import in_parts
+from trellis.model.carried_bounds import Range
 from trellis.model.estimates import Estimates
+from trellis.model.exact_totals import ExactTotals, level_range
 from trellis.model.plan import Plan
 from trellis.release.intervals import interval, interval_factor
 from trellis.storage.cells import cell_columns
@@ -28,8 +30,13 @@ MOST_CSV_ROWS = 1_000_000
 CSV_DIGITS, CSV_DECIMALS = 4, 6
 """Significant digits of standard errors, and decimals of statistics, in CSV files."""
 
+Margins = tuple[NDArray, NDArray, Range]
+"""Centres, standard errors, and what the facts about the records allow."""
 
-def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
+
+def level_table(
+    plan: Plan, estimates: Estimates, facts: ExactTotals | None, level: int
+) -> pa.Table:
     """All areas of a level; pass-through nodes of a ragged tree are left out."""
     hierarchy, name = estimates.hierarchy, plan.levels[level]
     shown = np.flatnonzero(~hierarchy.passes_through[level])
@@ -38,15 +45,14 @@ def level_table(plan: Plan, estimates: Estimates, level: int) -> pa.Table:
     codes = level_codes(hierarchy, level).take(pa.array(np.repeat(shown, n_cells)))
     columns = {"geocode": codes, "level": repeated(name, size, pa.string())}
     columns |= cell_columns(plan.schema, shown.size)
-    margins: tuple[NDArray, NDArray] | None = None
+    margins: Margins | None = None
     if estimates.centre is not None and estimates.std_error is not None:
-        margins = estimates.centre[level][shown], estimates.std_error[level][shown]
+        allowed = level_range(facts, level).rows(shown)
+        margins = estimates.centre[level][shown], estimates.std_error[level][shown], allowed
     return pa.table(columns | count_columns(plan, counts, margins))
 
 
-def count_columns(
-    plan: Plan, counts: NDArray, margins: tuple[NDArray, NDArray] | None
-) -> dict[str, pa.Array]:
+def count_columns(plan: Plan, counts: NDArray, margins: Margins | None) -> dict[str, pa.Array]:
     """Counts with their margins of error, which are empty without centres and standard errors."""
     columns = {"count": pa.array(counts.ravel())}
     if margins is None:
@@ -54,16 +60,18 @@ def count_columns(
         return columns | {
             "std_error": pa.nulls(counts.size, pa.float64()), "lower": empty, "upper": empty
         }  # fmt: skip
-    centre, std_error = margins
-    lower, upper = interval(counts, centre, std_error, interval_factor(plan))
+    centre, std_error, allowed = margins
+    lower, upper = interval(counts, centre, std_error, interval_factor(plan), allowed)
     columns["std_error"] = pa.array(std_error.ravel())
     return columns | {"lower": pa.array(lower.ravel()), "upper": pa.array(upper.ravel())}
 
 
-def write_tables(folder: Path, plan: Plan, estimates: Estimates, csv: bool | None) -> None:
+def write_tables(
+    folder: Path, plan: Plan, estimates: Estimates, facts: ExactTotals | None, csv: bool | None
+) -> None:
     levels = in_parts(enumerate(plan.levels), estimates.hierarchy.sizes)
     for level, name in levels:
-        write_level_table(folder, name, level_table(plan, estimates, level), csv)
+        write_level_table(folder, name, level_table(plan, estimates, facts, level), csv)
 
 
 def write_level_table(folder: Path, name: str, table: pa.Table, csv: bool | None) -> None:

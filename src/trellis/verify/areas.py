@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trellis.verify.facts import entity_facts
 from trellis.verify.run_files import RunFiles
 from trellis.verify.tables import TOLERANCE, margins, stated_confidence
 
@@ -61,7 +62,8 @@ def _centres(
         yield f"estimates of {category} lie around centres that are not the sums of their leaves"
     name = f"release/areas/{category}.parquet"
     table = run.table(name, ["count", "std_error", "lower", "upper"])
-    yield from stated_confidence(run, name, table, centre)
+    least, most = (np.repeat(end[:, 0], len(run.cells)) for end in entity_facts(run, entity))
+    yield from stated_confidence(run, name, table, centre, (least, most))
 
 
 def _sums(entity: pa.ChunkedArray, leaves: np.ndarray) -> tuple[list[str], np.ndarray]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trellis.verify.facts import flow_facts
 from trellis.verify.flow_files import NODE, estimated, level_names, node_keys, parents_of
 from trellis.verify.run_files import RunFiles
 from trellis.verify.safe_files import Unreadable
-from trellis.verify.tables import has_stated_confidence, margins
+from trellis.verify.tables import margins, stated_confidence
 
 _TOLERANCE = 1e-6
 """Of sums in another order."""
@@ -36,14 +37,16 @@ def flow_margins(run: RunFiles) -> Iterator[str]:
     levels = _measured(run)
     if run.plan["method"].startswith("gls_"):
         _best_linear(levels)
-    for level, (name, linear) in enumerate(zip(level_names(run), levels, strict=True)):
+    names, facts = level_names(run), flow_facts(run)
+    for level, (name, linear, allowed) in enumerate(zip(names, levels, facts, strict=True)):
         kept = run.table(f"estimates/level={name}.parquet", ["centre", "std_error"])
         centre, std_error = (column.to_numpy() for column in kept.columns)
         place = _places(node_keys(run, level, estimated(run, level)), linear.keys)
         if (place < 0).any():
             yield f"estimates of level {name} hold a flow that was not measured"
             continue
-        expected = np.sqrt(linear.variance[place])
+        is_known = allowed[0] == allowed[1]
+        expected = 0.0 if is_known else np.sqrt(linear.variance[place])
         if not np.allclose(std_error, expected, rtol=1e-9, atol=_TOLERANCE):
             yield f"standard errors of level {name} are not those of the measurements"
         if not np.allclose(centre, linear.value[place], rtol=1e-9, atol=_TOLERANCE):
@@ -57,20 +60,20 @@ def flow_margins(run: RunFiles) -> Iterator[str]:
 
 def flow_intervals(run: RunFiles) -> Iterator[str]:
     """Intervals are complete, never negative, of the stated confidence, and contain the counts."""
-    for name in level_names(run):
+    for name, allowed in zip(level_names(run), flow_facts(run), strict=True):
+        file = f"release/{name}.parquet"
         table = run.released(name, "count", "std_error", "lower", "upper")
-        wrong = list(margins(run, f"release/{name}.parquet", table))
+        wrong = list(margins(run, file, table))
         yield from wrong
         if wrong:
             continue
-        counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
         centre = run.table(f"estimates/level={name}.parquet", ["centre"])["centre"].to_numpy()
-        if (lower < 0).any():
-            yield f"release/{name}.parquet has intervals that begin below zero"
-        if centre.size != counts.size or not has_stated_confidence(
-            run, counts, centre, std_error, lower, upper
-        ):
-            yield f"release/{name}.parquet has intervals that do not have the stated confidence"
+        if (table["lower"].to_numpy() < 0).any():
+            yield f"{file} has intervals that begin below zero"
+        if centre.size != len(table):
+            yield f"{file} has other rows than the estimates"
+        else:
+            yield from stated_confidence(run, file, table, centre, allowed)
 
 
 def _measured(run: RunFiles) -> list[Linear]:

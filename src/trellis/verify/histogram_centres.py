@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from trellis.verify.histogram_files import Marginal, centres, marginal, tables
+from trellis.verify.histogram_facts import group_of
+from trellis.verify.histogram_files import centres, marginal, tables
 from trellis.verify.run_files import RunFiles, ancestors
 from trellis.verify.tables import add_up
 
@@ -43,15 +44,8 @@ def _sums_of_cells(run: RunFiles) -> Iterator[str]:
             here = centres(run, level, query, fine)
             for coarse in names:
                 other = marginal(run.plan, coarse)
-                group = _group_of(query, other)
+                group = group_of(query, other)
                 if coarse == fine or group is None:
                     continue
                 if not add_up(here.T, group, centres(run, level, other, coarse).T):
                     yield f"{fine} of level {level.name} does not add up to {coarse}"
-
-
-def _group_of(fine: Marginal, coarse: Marginal) -> np.ndarray | None:
-    """For each cell of the finer query its cell of the coarser one; None if it has several."""
-    group = np.zeros(fine.width, dtype=np.int64)
-    group[fine.cell_of] = coarse.cell_of
-    return group if np.array_equal(group[fine.cell_of], coarse.cell_of) else None

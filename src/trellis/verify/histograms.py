@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.rules import edit_rule_cells, rule_cells
-from trellis.model.schema import Recode, Schema
+from trellis.verify.histogram_facts import HistogramFacts, schema_of
 from trellis.verify.histogram_files import (
     centres,
     kept,
@@ -73,17 +73,20 @@ def histogram_counts(run: RunFiles) -> Iterator[str]:
 
 def histogram_margins(run: RunFiles) -> Iterator[str]:
     """Margins of error are complete or absent, of the stated confidence, and contain the counts."""
+    facts = HistogramFacts(run) if run.has_centres else None
+    index = {level.name: i for i, level in enumerate(run.levels)}
     for level, name, stem in tables(run):
         table = run.table(f"{stem}.parquet", ["count", "std_error", "lower", "upper"])
         yield from margins(run, f"{stem}.parquet", table)
-        if table["std_error"].null_count:
+        if table["std_error"].null_count or facts is None:
             continue
         query = marginal(run.plan, name)
         errors = standard_errors(run, level, query, name)[level.shown]
         if not np.array_equal(table["std_error"].to_numpy(), errors.ravel()):
             yield f"{stem}.parquet differs from the estimates in std_error"
-        centre = centres(run, level, query, name)[level.shown]
-        yield from stated_confidence(run, f"{stem}.parquet", table, centre.ravel())
+        centre = centres(run, level, query, name)[level.shown].ravel()
+        least, most = (end[level.shown].ravel() for end in facts.allowed(index[level.name], query))
+        yield from stated_confidence(run, f"{stem}.parquet", table, centre, (least, most))
 
 
 def exact_totals(run: RunFiles) -> Iterator[str]:
@@ -111,7 +114,7 @@ def structural_zeros(run: RunFiles) -> Iterator[str]:
     if rules.get("zeros_bind_records", True) != (binds != "output"):
         yield "plan.json and spec.yaml differ in what structural_zeros bind"
     for rule in rules["structural_zeros"]:
-        impossible = rule_cells(_schema(run), rules["ordered"], rule)
+        impossible = rule_cells(schema_of(run), rules["ordered"], rule)
         for level in run.levels:
             if impossible[kept(run, level).cell].any():
                 yield f"level {level.name} counts someone in {rule}"
@@ -127,9 +130,16 @@ def constraints(run: RunFiles) -> Iterator[str]:
         return
     table = run.table("constraints.parquet")
     labels = np.array(table["label"].to_pylist())
-    for name in stated:
-        if not any(label == name or label.startswith(f"{name}: ") for label in set(labels)):
+    every = (
+        table["binds"].to_pylist() if "binds" in table.column_names else ["records"] * len(table)
+    )
+    for entry in run.spec.get("constraints", []):
+        name, binds = entry["name"], entry.get("binds") or "records"
+        own = [label == name or label.startswith(f"{name}: ") for label in labels]
+        if not any(own):
             yield f"constraints.parquet has no bounds of {name}"
+        elif {b for b, of in zip(every, own, strict=True) if of} != {binds}:
+            yield f"constraints.parquet and spec.yaml differ in what {name} binds"
     levels = {level.name: level for level in run.levels}
     for label in dict.fromkeys(labels):
         part = table.filter(pa.array(labels == label))
@@ -170,7 +180,7 @@ def edit_rules(run: RunFiles) -> Iterator[str]:
     stated = {(line["rule"], line["level"]): line for line in audit}
     broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
-        sides = edit_rule_cells(_schema(run), rules["ordered"], rule)
+        sides = edit_rule_cells(schema_of(run), rules["ordered"], rule)
         for level, wrong in zip(run.levels, broken, strict=True):
             counts = kept(run, level)
             given, needed = (np.unique(counts.area[side[counts.cell]]) for side in sides)
@@ -256,11 +266,3 @@ def _positions(column: pa.ChunkedArray, labels: list[str]) -> np.ndarray:
     known = np.array([place[text] for text in array.dictionary.to_pylist()], dtype=np.int64)
     index = array.indices.fill_null(-1).to_numpy()
     return np.where(index < 0, -1, np.append(known, -1)[index])
-
-
-def _schema(run: RunFiles) -> Schema:
-    recodes = run.plan.get("recodes", {})
-    return Schema(
-        run.plan["schema"],
-        {name: Recode(r["attribute"], r["groups"]) for name, r in recodes.items()},
-    )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv as pa_csv
 
+from trellis.verify.facts import Ends, level_facts
 from trellis.verify.histogram_files import tables as published
 from trellis.verify.run_files import Level, RunFiles
 
@@ -95,13 +96,15 @@ def sums(run: RunFiles) -> Iterator[str]:
 
 def intervals(run: RunFiles) -> Iterator[str]:
     """Margins of error are complete or absent, of the stated confidence, and contain the counts."""
-    for level in run.levels:
+    for level, ends in zip(run.levels, level_facts(run), strict=True):
         name = f"release/{level.name}.parquet"
         table = run.released(level.name, "count", "std_error", "lower", "upper")
         yield from margins(run, name, table)
         if not table["std_error"].null_count:
             estimated = run.table(f"estimates/level={level.name}.parquet", ["centre"])["centre"]
-            yield from stated_confidence(run, name, table, estimated.to_numpy()[_rows(run, level)])
+            centre = estimated.to_numpy()[_rows(run, level)]
+            allowed = _by_cell((ends[0][level.shown], ends[1][level.shown]), centre.size)
+            yield from stated_confidence(run, name, table, centre, allowed)
 
 
 def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
@@ -122,29 +125,30 @@ def margins(run: RunFiles, name: str, table: pa.Table) -> Iterator[str]:
 
 
 def stated_confidence(
-    run: RunFiles, name: str, table: pa.Table, centre: np.ndarray
+    run: RunFiles, name: str, table: pa.Table, centre: np.ndarray, allowed: Ends
 ) -> Iterator[str]:
-    """The ends are those of an interval around the centre that the estimates have."""
+    """The ends are those of an interval around the centre that the estimates have.
+
+    `allowed` are the least and the greatest counts that the facts about the records leave.
+    """
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
-    if not has_stated_confidence(run, counts, centre, std_error, lower, upper):
-        yield f"{name} has intervals that do not have the stated confidence"
-
-
-def has_stated_confidence(
-    run: RunFiles,
-    counts: np.ndarray,
-    centre: np.ndarray,
-    std_error: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-) -> bool:
-    """Whether the ends are those of intervals around the centres."""
     reach = _factor(run.plan) * std_error + 0.5
     least, most = np.floor(counts + WHOLE), np.ceil(counts - WHOLE)
-    return bool(
-        _is_end(lower, centre - reach, np.ceil, np.minimum, least).all()
-        and _is_end(upper, centre + reach, np.floor, np.maximum, most).all()
-    )
+    if not (
+        _is_end(lower, centre - reach, np.ceil, allowed, np.minimum, least).all()
+        and _is_end(upper, centre + reach, np.floor, allowed, np.maximum, most).all()
+    ):
+        yield f"{name} has intervals that do not have the stated confidence"
+    is_known = (allowed[0] == allowed[1]) & (counts == allowed[0])
+    if (std_error[is_known] != 0).any():
+        yield f"{name} has a standard error where the exact facts leave one number"
+
+
+def _by_cell(ends: Ends, size: int) -> Ends:
+    """One number per row of a table, from areas x cells or areas x 1."""
+    areas = max(1, len(ends[0]))
+    least, most = (np.broadcast_to(end, (areas, size // areas)).ravel() for end in ends)
+    return least, most
 
 
 def _factor(plan: dict[str, Any]) -> float:
@@ -156,10 +160,19 @@ def _factor(plan: dict[str, Any]) -> float:
 
 
 def _is_end(
-    end: np.ndarray, edge: np.ndarray, inwards: np.ufunc, wider: np.ufunc, count: np.ndarray
+    end: np.ndarray,
+    edge: np.ndarray,
+    inwards: np.ufunc,
+    allowed: Ends,
+    wider: np.ufunc,
+    count: np.ndarray,
 ) -> np.ndarray:
-    """The last whole number inside, not below zero, or the count if that is further out."""
-    close = [wider(np.maximum(inwards(edge + t), 0), count) for t in (-TOLERANCE, TOLERANCE)]
+    """The last whole number inside, moved to what is allowed; the count if that is further out."""
+    least, most = allowed
+    close = [
+        wider(np.minimum(np.maximum(inwards(edge + t), least), most), count)
+        for t in (-TOLERANCE, TOLERANCE)
+    ]
     return (end == close[0]) | (end == close[1])
 
 

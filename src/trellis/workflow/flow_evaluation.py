@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trellis.confidential.flows import TrueFlows
 from trellis.confidential.metrics import COUNTS, LevelErrors, level_errors
+from trellis.model.exact_totals import flow_range
 from trellis.model.flows import FlowTree, Nodes
 from trellis.release.flow_ranges import lifted
 from trellis.release.intervals import interval, interval_factor
@@ -32,7 +33,8 @@ def compare_flows(
         listed = read_flow_level(folder.estimates, name)
         if level == 0 and plan.unprotected_totals:
             require_same_totals(listed.counts.sum(keepdims=True), np.array([flows.total]))
-        ends = interval(listed.counts, listed.centre, listed.std_error, interval_factor(plan))
+        margin = listed.counts, listed.centre, listed.std_error
+        ends = interval(*margin, interval_factor(plan), flow_range(plan, level, flows.total))
         shown = _keys(tree, level, listed.nodes), listed.counts
         found.append(flow_errors(name, _true_flows(tree, level, flows), shown, ends))
     return tuple(found)

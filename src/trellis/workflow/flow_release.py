@@ -9,6 +9,7 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.execution.progress import in_parts, tell_done
+from trellis.model.exact_totals import flow_range, settled
 from trellis.model.flow_estimators import DEFAULT_PENALTY, MOST_PENALTY, has_penalty
 from trellis.model.flows import FlowTree
 from trellis.model.plan import Plan
@@ -40,10 +41,14 @@ def write_flow_estimates(
     """One file per level, written run by run."""
     from trellis.estimate.flows.levels import estimate_flow_levels  # compiles
 
+    total = 0
     for level, runs in estimate_flow_levels(measurements, plan, tree, tie_seed):
         with table_writer(estimates_file(folder, plan.levels[level])) as file:
             for run in runs:
-                file.write(estimate_table(run))
+                total = total if level else int(run.counts.sum())
+                allowed = flow_range(plan, level, total)
+                std_error = settled(run.std_error, allowed, run.counts)
+                file.write(estimate_table(replace(run, std_error=std_error)))
         tell_done((level + 1) / len(plan.levels))
 
 
@@ -51,10 +56,12 @@ def write_flow_release(
     folder: Path, estimates: Path, plan: Plan, tree: FlowTree, csv: bool | None
 ) -> None:
     """Tables of all levels, the matrix, and how to read them."""
-    rows = []
+    rows, total = [], 0
     for level, name in in_parts(enumerate(plan.levels)):
         flows = read_flow_level(estimates, name)
         rows.append(len(flows.nodes))
-        write_flow_tables(folder, plan, tree, level, flows, csv)
+        total = total if level else int(flows.counts.sum())
+        allowed = flow_range(plan, level, total)
+        write_flow_tables(folder, plan, tree, level, flows, allowed, csv)
     (folder / "README.md").write_text(flow_guide(plan, rows), encoding="utf-8")
     write_data_package(folder, plan)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import yaml
 
 from trellis.errors import RunFolderError, TrellisError
+from trellis.estimate.evidence import empty_nodes
 from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate, methods_for
 from trellis.estimate.spine import carry_back, estimate_areas
@@ -28,9 +29,11 @@ from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
 from trellis.model.area_estimates import AreaEstimates
 from trellis.model.estimates import Estimates
+from trellis.model.exact_totals import ExactTotals, category_range, level_range, settled
 from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import FIT_TOLERANCE, HistogramEstimates
+from trellis.model.measurements import Measurements
 from trellis.model.plan import Plan
 from trellis.model.queries import named_query, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
@@ -228,7 +231,7 @@ def _finish_counts(
         with progress.stage("estimate"), _timed(seconds, "estimate"):
             measurements = read_measurements(folder.measurements, plan, hierarchy, interests.spine)
             estimates = estimate(measurements, identity.tie_seed)
-            estimates, areas = published_estimates(plan, hierarchy, interests, estimates)
+            estimates, areas = published_estimates(measurements, hierarchy, interests, estimates)
             remove_partials(folder.estimates)
             with new_folder(folder.estimates) as partial:
                 write_estimates(partial, estimates)
@@ -380,18 +383,45 @@ def _kept_estimates(
 
 
 def published_estimates(
-    plan: Plan, hierarchy: Hierarchy, interests: Interests, estimates: Estimates
+    measurements: Measurements, hierarchy: Hierarchy, interests: Interests, estimates: Estimates
 ) -> tuple[Estimates, list[AreaEstimates]]:
-    """Estimates of the published levels, and of the areas of interest."""
-    if interests.spine is None and not interests.categories:
-        return estimates, []
-    has_errors = estimates.std_error is not None
-    errors = AreaErrors.on(plan, hierarchy, interests.spine) if has_errors else None
+    """Estimates of the published levels, and of the areas of interest.
+
+    Nothing is uncertain about a count that exact totals fix.
+    """
+    plan, errors, areas = measurements.plan, None, []
+    if estimates.std_error is not None and (interests.spine is not None or interests.categories):
+        empty = empty_nodes(measurements)
+        errors = AreaErrors.on(plan, hierarchy, interests.spine, empty)
     if interests.spine is not None:
         assert errors is not None
         estimates = carry_back(estimates, hierarchy, interests.spine, errors)
-    found = [estimate_areas(estimates, c, interests.spine, errors) for c in interests.categories]
-    return estimates, found
+    facts = exact_totals(plan, estimates, measurements)
+    for category in interests.categories:
+        found = estimate_areas(estimates, category, interests.spine, errors)
+        if found.std_error is not None:
+            allowed = category_range(facts, category)
+            found = replace(found, std_error=settled(found.std_error, allowed, found.counts))
+        areas.append(found)
+    if estimates.std_error is None:
+        return estimates, areas
+    std_error = [
+        settled(error, level_range(facts, level), estimates.counts[level])
+        for level, error in enumerate(estimates.std_error)
+    ]
+    return replace(estimates, std_error=tuple(std_error)), areas
+
+
+def exact_totals(
+    plan: Plan, estimates: Estimates, measurements: Measurements | None
+) -> ExactTotals | None:
+    """What is known exactly: totals that the published counts keep, or numbers of groups."""
+    if plan.kind != GROUP_SIZES:
+        return ExactTotals.of_counts(plan, estimates)
+    assert measurements is not None
+    tree = estimates.hierarchy
+    groups = group_numbers(measurements)[-1]
+    return ExactTotals(tree, tree.leaf_level, groups, plan.schema.n_cells)
 
 
 def _write_release(
@@ -404,12 +434,15 @@ def _write_release(
     if isinstance(estimates, HistogramEstimates):
         write_histogram_release(folder, plan, estimates, csv)
         return
+    measured = None
+    if plan.kind == GROUP_SIZES:
+        measured = read_measurements(folder.measurements, plan, estimates.hierarchy)
+    facts = exact_totals(plan, estimates, measured)
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
-        write_tables(partial, plan, estimates, csv)
-        write_area_tables(partial, plan, areas, csv)
-        if plan.kind == GROUP_SIZES:
-            measured = read_measurements(folder.measurements, plan, estimates.hierarchy)
+        write_tables(partial, plan, estimates, facts, csv)
+        write_area_tables(partial, plan, areas, facts, csv)
+        if measured is not None:
             write_statistics(partial, plan, estimates, group_numbers(measured), csv)
             guide = size_guide(plan, estimates)
         else:

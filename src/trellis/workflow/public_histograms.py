@@ -14,9 +14,11 @@ from trellis.estimate.histograms.estimators import (
     estimate_topdown,
 )
 from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.known import known_facts
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
+from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
 from trellis.model.rules import enforced_rules
@@ -40,17 +42,34 @@ def estimate_into(
     evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
     constraints = read_constraints(folder.path, plan, hierarchy)
     known = evidence.decisive_counts() if plan.method == "topdown" else ()
-    estimates = estimate_histograms(plan, evidence, constraints, tie_seed, known)
+    facts = facts_for_margins(plan, evidence, constraints)
+    estimates = estimate_histograms(plan, evidence, constraints, facts, tie_seed, known)
     remove_partials(folder.estimates)
     with new_folder(folder.estimates) as partial:
         write_histogram_estimates(partial, estimates)
     return estimates
 
 
+def facts_for_margins(
+    plan: Plan, evidence: HistogramEvidence, constraints: Constraints | None
+) -> HistogramFacts | None:
+    """What margins may use; None for a method without margins.
+
+    Bounds on the output alone say nothing about the records.
+    """
+    assert plan.histogram is not None
+    if not plan.has_variances:
+        return None
+    stated = constraints or Constraints.none(plan.schema.n_cells)
+    bounds = stated.of_records(zeros=plan.histogram.zeros_bind_records)
+    return known_facts(evidence, bounds)
+
+
 def estimate_histograms(
     plan: Plan,
     evidence: HistogramEvidence,
     constraints: Constraints | None,
+    facts: HistogramFacts | None,
     tie_seed: int,
     known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
@@ -58,7 +77,7 @@ def estimate_histograms(
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if not plan.is_whole:
-        margins = _margins(estimate_gls(evidence, marginals=tables))
+        margins = _margins(estimate_gls(evidence, marginals=tables, facts=facts))
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
     rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
@@ -78,6 +97,7 @@ def estimate_histograms(
             constraints=constraints,
             edit_rules=rules,
             passes=passes,
+            facts=facts,
         )
     margins = _margins(found.marginals)
     return HistogramEstimates(
@@ -135,15 +155,18 @@ def write_histogram_release(
     folder: RunFolder, plan: Plan, estimates: HistogramEstimates, csv: bool | None
 ) -> None:
     assert plan.histogram is not None
+    hierarchy = estimates.hierarchy
+    constraints = kept_constraints(folder, plan, hierarchy)
+    evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
+    facts = facts_for_margins(plan, evidence, constraints)
     remove_partials(folder.release)
     with new_folder(folder.release) as partial:
-        write_histogram_tables(partial, plan, estimates, csv)
+        write_histogram_tables(partial, plan, estimates, facts, csv)
         if plan.histogram.microdata:
             write_microdata(partial / "microdata.parquet", estimates)
         audit = audit_edit_rules(plan, estimates)
         if audit:
             write_json(partial / "edit_rules.json", audit)
-        constraints = kept_constraints(folder, plan, estimates.hierarchy)
         guide = histogram_guide(plan, constraints, audit, estimates.distance)
         (partial / "README.md").write_text(guide, encoding="utf-8")
         write_data_package(partial, plan)

@@ -19,8 +19,11 @@ from trellis.estimate.methods import estimate
 from trellis.execution.progress import in_parts
 from trellis.measure.counts import answers_on_spine, exact_answers
 from trellis.model.area_estimates import AreaEstimates
+from trellis.model.carried_bounds import Range
 from trellis.model.estimates import Estimates
+from trellis.model.exact_totals import ExactTotals, category_range, level_range
 from trellis.model.measurements import Measurements
+from trellis.model.plan import Plan
 from trellis.planning.targets import Target
 from trellis.privacy.bits import OsRandom, RandomBits
 from trellis.release.intervals import interval, interval_factor
@@ -133,7 +136,7 @@ def simulate(
     bits = bits or OsRandom()
     for number in each_release(releases, progress):
         made = _release(prepared, exact, bits, number)
-        parts = truths.of_release(*made)
+        parts = truths.of_release(plan, *made)
         for outcome in outcomes:
             _compare(outcome, parts[outcome.level], truths.counts[outcome.level], factor)
         hits += [_share_within(t, parts[t.name], truths.counts[t.name]) for t in targets]
@@ -155,6 +158,7 @@ class _Part:
     counts: NDArray[Any]
     centre: NDArray[np.float64] | None
     std_error: NDArray[np.float64] | None
+    allowed: Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +181,22 @@ class _TrueParts:
         }
         return cls(counts | {c.name: c.sums(leaves) for c in prepared.interests.categories}, shown)
 
-    def of_release(self, made: Estimates, areas: Sequence[AreaEstimates]) -> dict[str, _Part]:
+    def of_release(
+        self, plan: Plan, made: Estimates, areas: Sequence[AreaEstimates]
+    ) -> dict[str, _Part]:
         """The same parts of a simulated release."""
-        parts = {a.category.name: _Part(a.counts, a.centre, a.std_error) for a in areas}
+        facts = ExactTotals.of_counts(plan, made)
+        parts = {
+            a.category.name: _Part(
+                a.counts, a.centre, a.std_error, category_range(facts, a.category)
+            )
+            for a in areas
+        }
         for level, (name, rows) in enumerate(self.shown.items()):
-            if made.centre is None or made.std_error is None:
-                parts[name] = _Part(made.counts[level][rows], None, None)
-            else:
-                parts[name] = _Part(
-                    made.counts[level][rows], made.centre[level][rows], made.std_error[level][rows]
-                )
+            centre = None if made.centre is None else made.centre[level][rows]
+            error = None if made.std_error is None else made.std_error[level][rows]
+            allowed = level_range(facts, level).rows(rows)
+            parts[name] = _Part(made.counts[level][rows], centre, error, allowed)
         return parts
 
 
@@ -201,8 +211,9 @@ def _release(
     ]
     plan, hierarchy, spine = prepared.plan, prepared.hierarchy, prepared.interests.spine
     tree = hierarchy if spine is None else spine.hierarchy
-    made = estimate(Measurements(plan, tree, tuple(noisy), spine), seed)
-    return published_estimates(plan, hierarchy, prepared.interests, made)
+    measurements = Measurements(plan, tree, tuple(noisy), spine)
+    made = estimate(measurements, seed)
+    return published_estimates(measurements, hierarchy, prepared.interests, made)
 
 
 def _compare(outcome: LevelOutcome, made: _Part, truth: NDArray[np.int64], factor: float) -> None:
@@ -210,7 +221,7 @@ def _compare(outcome: LevelOutcome, made: _Part, truth: NDArray[np.int64], facto
     if made.centre is None or made.std_error is None:
         outcome.has_intervals = False
         return
-    ends = interval(made.counts, made.centre, made.std_error, factor)
+    ends = interval(made.counts, made.centre, made.std_error, factor, made.allowed)
     outcome.add_intervals(truth, made.centre, *ends)
 
 

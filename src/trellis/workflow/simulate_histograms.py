@@ -12,6 +12,7 @@ from trellis.errors import SpecError
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.measure.histograms import exact_histogram_answers
 from trellis.model.histogram_estimates import HistogramEstimates
+from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.queries import Query, parse_query
 from trellis.model.sparse_counts import SparseCounts
 from trellis.planning.targets import Target
@@ -21,7 +22,7 @@ from trellis.workflow.confidential_histograms import check_rules
 from trellis.workflow.histograms import machine_memory
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
-from trellis.workflow.public_histograms import estimate_histograms
+from trellis.workflow.public_histograms import estimate_histograms, facts_for_margins
 from trellis.workflow.simulate import LevelOutcome, Simulation, each_release
 
 _AREAS_AT_ONCE = 1 << 20
@@ -53,9 +54,9 @@ def simulate_histograms(
     outcomes = [LevelOutcome(level, query=query) for level, query in plan.histogram.tables]
     hits, bits = np.zeros(len(targets)), bits or OsRandom()
     for number in each_release(releases, progress):
-        made = _release(prepared, exact, bits, number)
+        made, facts = _release(prepared, exact, bits, number)
         for outcome in outcomes:
-            _compare(outcome, made, truth[hierarchy.index(outcome.level)], prepared)
+            _compare(outcome, made, truth[hierarchy.index(outcome.level)], facts, prepared)
         hits += [_share_within(target, made, truth) for target in targets]
     return Simulation(releases, tuple(outcomes), tuple((hits / releases).tolist()))
 
@@ -75,7 +76,7 @@ def _check_memory(prepared: Prepared) -> None:
 
 def _release(
     prepared: Prepared, exact: Sequence[NDArray[np.int64]], bits: RandomBits, seed: int
-) -> HistogramEstimates:
+) -> tuple[HistogramEstimates, HistogramFacts | None]:
     plan, hierarchy = prepared.plan, prepared.hierarchy
     answers: list[dict[str, NDArray[np.int64]]] = [{} for _ in plan.levels]
     measured: list[dict[str, float]] = [{} for _ in plan.levels]
@@ -87,11 +88,16 @@ def _release(
         answers[level][planned.query] = answer
         measured[level][planned.query] = planned.reckoned_variance
     evidence = EvidenceInMemory(hierarchy, plan.schema, measured, answers)
-    return estimate_histograms(plan, evidence, prepared.constraints, seed)
+    facts = facts_for_margins(plan, evidence, prepared.constraints)
+    return estimate_histograms(plan, evidence, prepared.constraints, facts, seed), facts
 
 
 def _compare(
-    outcome: LevelOutcome, made: HistogramEstimates, truth: SparseCounts, prepared: Prepared
+    outcome: LevelOutcome,
+    made: HistogramEstimates,
+    truth: SparseCounts,
+    facts: HistogramFacts | None,
+    prepared: Prepared,
 ) -> None:
     """Add the errors of one table, a run of areas at a time."""
     assert outcome.query is not None
@@ -104,9 +110,10 @@ def _compare(
         real = _answers(truth, query, areas)
         found = _published_answers(made, outcome.level, query, areas)
         outcome.add(real, found)
-        if margin is not None:
-            centre = margin.centre[areas]
-            ends = interval(found, centre, margin.std_errors(areas), factor)
+        if margin is not None and facts is not None and areas.size:
+            centre, first = margin.centre[areas], int(areas[0])
+            allowed = facts.allowed(level, query, first, int(areas[-1]) + 1).rows(areas - first)
+            ends = interval(found, centre, margin.std_errors(areas), factor, allowed)
             outcome.add_intervals(real, centre, *ends)
 
 

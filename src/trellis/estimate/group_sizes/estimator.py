@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from trellis.estimate.best_linear import solve_tree
-from trellis.estimate.evidence import Evidence
+from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.group_sizes.mechanisms import MECHANISMS
 from trellis.model.estimates import Estimates, Floats
 from trellis.model.measurements import Measurements
@@ -33,6 +33,8 @@ def estimate_group_sizes(measurements: Measurements, tie_seed: int) -> Estimates
     counts = mechanism.post_process(
         hierarchy, evidence.cells, groups[-1], plan.weights, tie_seed=tie_seed
     )
+    if mechanism.keeps_groups:  # others may publish groups of an area that has none
+        evidence = evidence.with_empty(empty_nodes(measurements))
     solved = solve_tree(hierarchy, evidence)
     centre, variance = solved.final, solved.final_variance
     if mechanism.query is SizeQuery.CUMULATIVE:

@@ -21,12 +21,14 @@ from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, 
 from trellis.estimate.histograms.descent import Descent, Report
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
+from trellis.estimate.histograms.known import MarginalErrors, Occupied, settled_errors
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
 from trellis.execution.progress import part
 from trellis.execution.threads import map_families
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.histograms import MOST_PASS_CELLS
 from trellis.model.queries import Query, parse_query
 from trellis.model.rules import RuleSides
@@ -38,21 +40,6 @@ FloatArray = NDArray[np.float64]
 
 Request = tuple[str, str]
 """A level and a query whose estimates and standard errors are wanted."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MarginalErrors:
-    """Standard errors of a query on a level; areas of a class share a row of `std_errors`.
-
-    Classes x query cells; infinite where what is measured does not determine an answer.
-    """
-
-    class_of: NDArray[np.int64]
-    std_errors: FloatArray
-
-    def rows(self, first: int, last: int) -> FloatArray:
-        """Written out for a run of areas: areas x query cells."""
-        return self.std_errors[self.class_of[first:last]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +133,7 @@ def estimate_gls_topdown(
     constraints: Constraints | None = None,
     edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
+    facts: HistogramFacts | None = None,
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     report: Report | None = None,
@@ -153,15 +141,14 @@ def estimate_gls_topdown(
     """Best linear unbiased estimates first, then whole numbers downwards.
 
     `passes` names marginals of few cells that each family fixes first, in this order. `edit_rules`
-    are kept where sums, constraints and passes allow.
+    are kept where sums, constraints and passes allow. `facts` are those that margins may use.
     """
-    hierarchy = evidence.hierarchy
     descent = _descent(
         evidence, marginals, tie_seed, constraints, edit_rules, passes, tolerance, workers, report
     )
-    spine = SpineVariances.of(hierarchy, evidence.schema.shape, descent.queries, evidence.measured)
+    occupied = Occupied.of(evidence, facts)
     with part(0.0, 0.2):
-        best = BestLinear(evidence, spine, workers)
+        best = _best_linear(occupied.evidence, descent.queries, workers)
 
     def objective(level: int) -> OwnMeasurements | SubtreeEstimates:
         bounded = descent.bounded(level)
@@ -169,26 +156,42 @@ def estimate_gls_topdown(
         if u is None:  # a leaf's subtree is the leaf
             return OwnMeasurements(evidence, level, descent.queries, bounded)
         own = [descent.queries[name] for name in bounded]
-        return SubtreeEstimates(spine.algebra, spine.levels[level], spine.up[level], u, own)
+        spine, up = best.spine, best.spine.up[level]
+        # Areas without anyone are bounded to 0, whatever they are fitted to.
+        up = up._replace(class_of=occupied.spread(level, up.class_of))
+        u = occupied.spread(level, u.T).T
+        return SubtreeEstimates(spine.algebra, spine.levels[level], up, u, own)
 
     with part(0.2, 0.9):
         counts, distance = descent.run(objective)
     with part(0.9, 1.0):
-        margins = _marginal_estimates(evidence, best, marginals, workers)
-    return HistogramEstimates(tuple(counts), margins, distance)
+        found = _marginal_estimates(occupied.evidence, best, marginals, workers)
+    return HistogramEstimates(tuple(counts), _with_facts(found, occupied, facts), distance)
 
 
 def estimate_gls(
-    evidence: HistogramEvidence, *, marginals: Sequence[Request], workers: int | None = None
+    evidence: HistogramEvidence,
+    *,
+    marginals: Sequence[Request],
+    facts: HistogramFacts | None = None,
+    workers: int | None = None,
 ) -> dict[Request, MarginalEstimate]:
     """The best linear unbiased estimates themselves: real numbers that add up."""
     queries = _queries(evidence.schema, evidence.measured, marginals)
-    spine = SpineVariances.of(evidence.hierarchy, evidence.schema.shape, queries, evidence.measured)
-    best = BestLinear(evidence, spine, workers)
-    found = _marginal_estimates(evidence, best, marginals, workers)
+    occupied = Occupied.of(evidence, facts)
+    best = _best_linear(occupied.evidence, queries, workers)
+    found = _marginal_estimates(occupied.evidence, best, marginals, workers)
     for marginal in found.values():
         _round_exact(marginal)
-    return found
+    return _with_facts(found, occupied, facts)
+
+
+def _best_linear(
+    evidence: HistogramEvidence, queries: Mapping[str, Query], workers: int | None
+) -> BestLinear:
+    shape, measured = evidence.schema.shape, evidence.measured
+    spine = SpineVariances.of(evidence.hierarchy, shape, queries, measured)
+    return BestLinear(evidence, spine, workers)
 
 
 def _round_exact(marginal: MarginalEstimate) -> None:
@@ -223,6 +226,22 @@ def _errors(
         at = final[hierarchy.index(level)]
         variances = query_variances(spine.algebra, at, spine.queries[name])
         out[level, name] = MarginalErrors(at.class_of, np.sqrt(variances))
+    return out
+
+
+def _with_facts(
+    found: Mapping[Request, MarginalEstimate], occupied: Occupied, facts: HistogramFacts | None
+) -> dict[Request, MarginalEstimate]:
+    """For all areas, with no error where facts alone fix an answer."""
+    if facts is None:
+        return dict(found)
+    out = {}
+    for (name, query), marginal in found.items():
+        level = facts.hierarchy.index(name)
+        errors = occupied.spread_errors(level, marginal.errors)
+        errors = settled_errors(errors, facts, level, parse_query(occupied.evidence.schema, query))
+        centre = occupied.spread(level, marginal.centre)
+        out[name, query] = MarginalEstimate(0 * centre if occupied.is_void else centre, errors)
     return out
 
 
