@@ -326,17 +326,11 @@ def test_a_histogram_may_have_a_tree_without_totals(tmp_path):
     }  # fmt: skip
 
 
-def test_a_page_without_a_tree_has_no_script(plain, monkeypatch):
-    monkeypatch.setitem(report_page.__globals__, "area_tree", no_tree)
-    monkeypatch.setitem(
-        report_page.__globals__, "SECTIONS", (no_tree, *report_page.__globals__["SECTIONS"][:1])
-    )
-    assert SCRIPT not in report_page(plain)
-
-
-def no_tree(run: PublicRun) -> str:
-    del run
-    return ""
+def test_a_page_without_a_tree_has_no_script(tmp_path):
+    spec = write_histogram_world(tmp_path, output__tables={"town": []}, output__microdata=True)
+    run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
+    assert area_tree(run) == ""
+    assert SCRIPT not in report_page(run)
 
 
 @pytest.mark.parametrize("kind", ["counts", "group_sizes", "flows"])

@@ -140,7 +140,7 @@ def test_the_guide_and_the_report_explain_attributes_and_rules(finished):
     assert re.search(r"For example, nation r \((no|yes), [fm]\): published", page)
     assert "Edit rules hold where sums and bounds allow" in page
     assert "../release/microdata.parquet" in page
-    assert "<script" not in page  # there is no tree of areas for it to open
+    assert 'id="tree-data"' in page
 
 
 def test_many_categories_are_told_by_their_ends():

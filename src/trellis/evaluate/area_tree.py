@@ -66,8 +66,8 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
 
 def _levels(run: PublicRun) -> tuple[str, ...]:
     """The levels down to the last one that has a table."""
-    n_levels = max(i + 1 for i, level in enumerate(run.plan.levels) if run.tables(level))
-    return run.plan.levels[:n_levels]
+    with_table = [i for i, level in enumerate(run.plan.levels) if run.tables(level)]
+    return run.plan.levels[: max(with_table, default=-1) + 1]
 
 
 def _how_to_use(run: PublicRun, names: list[str]) -> str:
