@@ -51,6 +51,11 @@ class MarginalErrors:
         """Written out for a run of areas: areas x query cells."""
         return self.std_errors[self.class_of[first:last]]
 
+    def compact(self) -> MarginalErrors:
+        """The same without classes that no area is of."""
+        used, class_of = np.unique(self.class_of, return_inverse=True)
+        return MarginalErrors(class_of, self.std_errors[used])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occupied:
@@ -144,7 +149,7 @@ def settled_errors(
         masks.append(np.packbits(known[some], axis=1))
     chosen, mask = np.concatenate(areas), np.concatenate(masks)
     if not chosen.size:
-        return errors
+        return errors.compact()
     number = errors.class_of[chosen].astype(">u8").view(np.uint8).reshape(-1, 8)
     _, example, place = np.unique(
         np.concatenate([number, mask], axis=1), axis=0, return_index=True, return_inverse=True
@@ -153,4 +158,5 @@ def settled_errors(
     known = np.unpackbits(mask[example], axis=1, count=query.n_cells).astype(bool)
     class_of = errors.class_of.copy()
     class_of[chosen] = len(errors.std_errors) + place.reshape(-1)
-    return MarginalErrors(class_of, np.concatenate([errors.std_errors, np.where(known, 0.0, rows)]))
+    every = np.concatenate([errors.std_errors, np.where(known, 0.0, rows)])
+    return MarginalErrors(class_of, every).compact()
