@@ -7,7 +7,22 @@ The command line catches `TrellisError` only; anything else is a defect and keep
 
 
 class TrellisError(Exception):
-    """Base of all errors that the user can put right."""
+    """Base of all errors that the user can put right.
+
+    It may hold several faults, each a line of its own; as text, it is the first of them.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        first, more = self.faults[0], len(self.faults) - 1
+        return first if not more else f"{first} ({more} more to put right)"
+
+
+class ConfidentialWarning(UserWarning):
+    """Something public looks like the records; only the operator can tell whether it is."""
 
 
 class SpecError(TrellisError):

@@ -133,7 +133,7 @@ CASES = {
     "wrong area column": spec_with("no column 'place'", data__area="place"),
     "wrong count column": spec_with("no column 'persons'", data__count="persons"),
     "wrong level column": spec_with(
-        "no column 'states'; did you mean", hierarchy__columns=["nation", "states", "town"]
+        "no column 'states'. Did you mean", hierarchy__columns=["nation", "states", "town"]
     ),
     "hierarchy from the confidential file": spec_with(
         "comes from the confidential file", hierarchy__source="people.csv"
@@ -150,7 +150,7 @@ CASES = {
     "code shorter than its prefix": spec_with("Code 'c' .* 2 characters", **prefixes("a1\nc\n")),
     "empty code": spec_with("An empty code", **prefixes('a1\n""\n')),
     # records
-    "area that is not listed": spec_with("no leaf of the hierarchy", people=PEOPLE + "zz,1\n"),
+    "area that is not listed": spec_with("not a leaf of the hierarchy", people=PEOPLE + "zz,1\n"),
     "record without area": spec_with("area is missing", people=PEOPLE + ",1\n"),
     "negative count": spec_with("has negative counts", **counts("-4")),
     "fractional count": spec_with("has fractional counts", **counts("4.5")),

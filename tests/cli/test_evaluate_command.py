@@ -176,7 +176,7 @@ def test_problems_with_the_truth_quote_nothing(state, tmp_path):
     pq.write_table(pa.table({"block": ["secret-place"]}), tmp_path / "odd.parquet")
     result = invoke("evaluate", state / "runs/demo", "--truth", tmp_path / "odd.parquet",
                     "--confidential-out", tmp_path / "out")  # fmt: skip
-    refused(result, "no leaf of the hierarchy")
+    refused(result, "not a leaf of the hierarchy")
     assert "secret-place" not in result.output
 
 

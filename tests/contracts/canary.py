@@ -81,7 +81,7 @@ def quoting_error_is_found(
         value = reader.query(f"SELECT {end}({name}) AS v FROM joined")["v"][0]
         raise InputError(f"Bad value {value}.")
 
-    monkeypatch.setattr(ingest, "check_column", quoting)
+    monkeypatch.setattr(ingest, "number_faults", quoting)
     code, texts = invoke("check", spec)
     assert code == 2
     assert found(texts)

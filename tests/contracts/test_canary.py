@@ -15,7 +15,15 @@ import pytest
 import yaml
 
 import trellis
-from contracts.canary import COUNT, FRACTION, TEXT, crash_shows_no_planted_value, found, texts_in
+from contracts.canary import (
+    COUNT,
+    FRACTION,
+    TEXT,
+    crash_shows_no_planted_value,
+    found,
+    quoting_error_is_found,
+    texts_in,
+)
 from trellis.errors import SpecError
 from trellis.workflow import confidential_half
 
@@ -111,22 +119,29 @@ def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("layout", "text"),
+    ("layout", "text", "shown"),
     {
-        "no header": ({"columns": ["region", "area"]}, f"{TEXT},{COUNT}\nr,5\n"),
-        "count as code": (
-            {"code": {"column": "people"}, "prefixes": {"a": 1, "b": 2}},
-            f"region,area,people\nr,a1,{COUNT}\n",
+        "no header": ({"columns": ["region", "area"]}, f"{TEXT},{COUNT}\nr,5\n", "no column"),
+        "area twice": (
+            {"columns": ["region", "area"]},
+            f"region,area,people,note\nr,a1,{COUNT},{TEXT}\nr,a1,5,{TEXT}\n",
+            "'a1' occurs twice",
         ),
-        "note as region": (
-            {"columns": ["note", "area"]},
-            f"note,area,people\n{TEXT},a1,{COUNT}\nother,a2,5\n",
+        "codes of two lengths": (
+            {"code": {"column": "area"}, "prefixes": {"a": 1, "b": 2}},
+            f"area,people,note\na1,{COUNT},{TEXT}\na11,{COUNT},{TEXT}\n",
+            "'a11'",
         ),
-        "area twice": ({"columns": ["region", "area"]}, f"region,area\nr,{TEXT}\nr,{TEXT}\n"),
-        "cycle": ({"parent_child": {"child": "a", "parent": "b"}}, f"a,b\n{TEXT},x\nx,{TEXT}\n"),
+        "cycle": (
+            {"parent_child": {"child": "a", "parent": "b"}},
+            f"a,b,people,note\ny,x,{COUNT},{TEXT}\nx,y,{COUNT},{TEXT}\n",
+            "'y' is its own ancestor",
+        ),
     }.values(),
 )
-def test_areas_that_come_with_the_records_are_not_quoted(tmp_path, invoke, layout, text):
+def test_of_areas_that_come_with_the_records_only_declared_codes_are_quoted(
+    tmp_path, invoke, layout, text, shown
+):
     spec = world(tmp_path / "w", [COUNT, 1, 2])
     (spec.parent / "both.csv").write_text(text)
     layout = (
@@ -139,6 +154,7 @@ def test_areas_that_come_with_the_records_are_not_quoted(tmp_path, invoke, layou
     spec.write_text(yaml.safe_dump(content))
     code, texts = invoke("check", spec)
     assert code == 2
+    assert any(shown in t for t in texts)
     assert not found(texts)
 
 
@@ -171,17 +187,11 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.errors import InputError
     from trellis.ingest import counts
 
-    def quoting(reader, column, *rest):
-        value = reader.query(f"SELECT min({column}) AS v FROM source")["v"][0]
-        return InputError(f"Bad value {value}.")
-
-    monkeypatch.setattr(counts, "faulty", quoting)
-    code, texts = invoke("check", world(tmp_path / "w", [-COUNT, 1, 2]))
-    assert code == 2
-    assert found(texts)
+    quoting_error_is_found(
+        world(tmp_path / "w", [-COUNT, 1, 2]), counts, "min", invoke, monkeypatch
+    )
 
 
 def test_mutation_temporary_file_is_found(tmp_path, invoke, monkeypatch):

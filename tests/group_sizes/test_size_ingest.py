@@ -18,6 +18,7 @@ from size_worlds import (
     spec_in,
 )
 from trellis.errors import InputError, SpecError
+from trellis.workflow.check import check
 from trellis.workflow.confidential_half import read_counts
 from trellis.workflow.prepare import prepare
 
@@ -112,7 +113,7 @@ BAD_TABLES = {
     "negative groups": ("homes", [-1] * 7, "negative counts"),
     "fractional groups": ("homes", [0.5] * 7, "fractional counts"),
     "text": ("homes", [SECRET] * 7, "missing or unreadable counts"),
-    "unknown area": ("town", [SECRET] * 7, "no leaf"),
+    "unknown area": ("town", [SECRET] * 7, "not a leaf"),
     "other totals": ("homes", [4711] * 7, "number of groups that the register declares"),
 }
 
@@ -129,7 +130,7 @@ BAD_REGISTERS = {
     "two areas": ({"home": ["h1", "h1"], "town": ["a1", "b1"]}, "'h1' is in two areas"),
     "twice": ({"home": ["h1", "h1"], "town": ["a1", "a1"]}, "'h1' is listed twice"),
     "no name": ({"home": ["h1", None], "town": ["a1", "a1"]}, "has empty rows"),
-    "unknown area": ({"home": ["h1"], "town": ["x"]}, "no leaf of the hierarchy"),
+    "unknown area": ({"home": ["h1"], "town": ["x"]}, "not a leaf of the hierarchy"),
 }
 
 
@@ -157,8 +158,8 @@ def test_bad_numbers_of_groups_are_refused(tmp_path, case):
 
 def test_the_frame_of_the_records_is_no_register(tmp_path):
     records = pa.table({"home": ["h1"], "town": ["a1"]})
-    with pytest.raises(SpecError, match="is the frame of the records"):
-        read(tmp_path, records, records)
+    with pytest.raises(SpecError, match="comes from the confidential records"):
+        check(spec_in(tmp_path), data=records, register=records, hierarchy=AREAS)
 
 
 def test_codes_are_padded_in_the_register_too(tmp_path):

@@ -52,10 +52,10 @@ REFUSED = {
     "register of both forms": ({"group_register__groups": "n"}, "give group .* or groups"),
     "register of no form": ({"group_register": {"area": "town"}}, "give group .* or groups"),
     "bound without quantity": ({"data__max_quantity": 3}, "goes with data.quantity"),
-    "cells": ({"data__cells": {"a": "b"}}, "data.cells is no key of kind: group_sizes"),
-    "count": ({"data__count": "n"}, "data.count is no key of kind: group_sizes"),
-    "totals": ({"unprotected__totals": ["nation"]}, "unprotected.totals is no key"),
-    "method": ({"estimate": {"method": "gls"}}, "estimate.method is no key"),
+    "cells": ({"data__cells": {"a": "b"}}, "`data.cells` is not a key of `kind: group_sizes`"),
+    "count": ({"data__count": "n"}, "`data.count` is not a key of `kind: group_sizes`"),
+    "totals": ({"unprotected__totals": ["nation"]}, "`unprotected.totals` is not a key"),
+    "method": ({"estimate": {"method": "gls"}}, "`estimate.method` is not a key"),
     "unknown mechanism": ({"mechanism": "histogram"}, "histogram_exact"),
     "unknown key": ({"size": {"cap": 3}}, "did you mean 'sizes'"),
     "unknown key of the register": (
@@ -83,7 +83,7 @@ FOREIGN_TO_COUNTS = {
 
 @pytest.mark.parametrize("key", FOREIGN_TO_COUNTS)
 def test_counts_have_no_use_for_keys_of_group_sizes(tmp_path, key):
-    with pytest.raises(SpecError, match="is no key of kind: counts"):
+    with pytest.raises(SpecError, match="is not a key of `kind: counts`"):
         Spec.parse(changed(COUNTS, **{key: FOREIGN_TO_COUNTS[key]}), tmp_path)
 
 
@@ -94,7 +94,7 @@ def test_counts_still_need_an_area(tmp_path):
 
 def test_a_register_made_of_the_records_is_refused(tmp_path):
     sources = {"data__source": "a/../people.csv", "group_register__source": "people.csv"}
-    with pytest.raises(SpecError, match="comes from the confidential file"):
+    with pytest.raises(SpecError, match="comes from the confidential records"):
         spec_in(tmp_path, **sources)
 
 

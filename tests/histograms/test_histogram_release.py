@@ -398,7 +398,7 @@ def test_passes_go_with_schema(tmp_path):
         ({"estimate": {"edit_rules": "enforce"}}, "goes with edit_rules"),
         ({"estimate": {"edit_rules": "relax"}}, "audit"),
         ({"data__attributes": {"height": "h"}}, "names 'height'"),
-        ({"data__cells": {"f": "women"}, "data__count": None}, "is no cell"),
+        ({"data__cells": {"f": "women"}, "data__count": None}, "is not a cell"),
         ({"output__tables": {"state": ["height"]}}, "'height'"),
         ({"estimate": {"passes": ["height"]}}, "'height'"),
         ({"estimate": {"passes": ["sex", "sex"]}}, "again"),

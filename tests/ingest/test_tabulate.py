@@ -201,8 +201,12 @@ def people(*values):
 
 
 REFUSED = {
-    "unknown area": ({"place": ["a1", TEXT]}, RECORDS, "rows whose area is missing or is no leaf"),
-    "inner area": ({"place": ["a1", "a"]}, RECORDS, "rows whose area is missing or is no leaf"),
+    "unknown area": (
+        {"place": ["a1", TEXT]},
+        RECORDS,
+        "rows whose area is missing or is not a leaf",
+    ),
+    "inner area": ({"place": ["a1", "a"]}, RECORDS, "rows whose area is missing or is not a leaf"),
     "missing area": ({"place": ["a1", None]}, RECORDS, "rows whose area is missing"),
     "numbers as areas": ({"place": [NUMBER]}, RECORDS, "rows whose area is missing"),
     "fractions as areas": ({"place": [FRACTION]}, RECORDS, "holds double values; codes are text"),

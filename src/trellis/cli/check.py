@@ -6,7 +6,8 @@ import typer
 
 from trellis.cli.confidential_log import ConfidentialLog, logging_confidentially
 from trellis.cli.run import NewEdition, SameRecords
-from trellis.cli.terminal import Quiet, SpecPath
+from trellis.cli.terminal import BAD_INPUT, Quiet, SpecPath
+from trellis.errors import TrellisError
 
 NAME = "check"
 
@@ -24,11 +25,16 @@ def command(
     from trellis.workflow.check import check
     from trellis.workflow.config import Spec
 
-    terminal, loaded = ctx.obj.hushed(quiet), Spec.load(spec)
-    terminal.say_bindings(loaded)
-    with logging_confidentially(confidential_log), terminal.stage("check", line=False):
-        confirmed = {"new_edition": new_edition, "same_records": same_records}
-        plan = check(loaded, **confirmed, progress=terminal)
+    terminal = ctx.obj.hushed(quiet)
+    confirmed = {"new_edition": new_edition, "same_records": same_records}
+    try:
+        loaded = Spec.load(spec)
+        terminal.say_bindings(loaded)
+        with logging_confidentially(confidential_log), terminal.stage("check", line=False):
+            plan = check(loaded, **confirmed, progress=terminal)
+    except TrellisError as error:
+        terminal.faults(error)
+        raise typer.Exit(BAD_INPUT) from None
     number = f"{plan.areas[-1]:,} {counted_for(plan.kind)}"
     terminal.say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {number} on the last. "

@@ -80,6 +80,17 @@ class Terminal:
             table.add_row(*map(Text, row))
         self._out.print(table)
 
+    def confirm(self, text: str) -> None:
+        """The same; on a terminal, somebody is there to decide."""
+        self.advise(text)
+        if sys.stdin.isatty() and self._err.is_terminal and not typer.confirm("Go on?", err=True):
+            raise TrellisError("Stopped. Nothing was spent.")
+
+    def faults(self, error: TrellisError) -> None:
+        """All that an error holds, a line each."""
+        for fault in error.faults:
+            typer.echo("error: " + one_line(fault), err=True)
+
     @contextmanager
     def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
         """A bar with per cent on a terminal, a line elsewhere, unless there should be none.

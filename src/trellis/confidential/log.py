@@ -1,4 +1,4 @@
-"""A log for the owner of the records: what they did wrong, by rule and number of rows.
+"""A log for the owner of the records: which rows are at fault, and why.
 
 It exists only where the owner points it, and never in a run folder.
 """
@@ -6,7 +6,7 @@ It exists only where the owner points it, and never in a run folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -26,18 +26,24 @@ def confidential_log(path: str | Path | None) -> Iterator[None]:
         _place.reset(token)
 
 
-def _for_the_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def note(lines: Iterable[str]) -> str:
+    """Write lines to the log, if there is one; say where, in words that tell nothing confidential.
 
-
-def note(text: str) -> str:
-    """Write a line to the log; return where it is, in words that tell nothing confidential."""
+    Without a log, the lines are not asked for: to find them may take another pass over the records.
+    """
     path = _place.get()
     if path is None:
-        return "give --confidential-log FILE to have it described there"
+        return "use --confidential-log FILE"
+    found = list(lines)  # before the file is opened: to find them may fail
     try:
         with open(path, "a", encoding="utf-8", opener=_for_the_owner) as file:
-            file.write(text + "\n")
+            file.writelines(line + "\n" for line in found)
     except OSError as error:
         raise InputError(f"{path} could not be written ({error.strerror}).") from None
-    return f"{path} says which and how many"
+    return f"see {path}"
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    file = os.open(path, flags, 0o600)
+    os.fchmod(file, 0o600)  # it may have been there before
+    return file

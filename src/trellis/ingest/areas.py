@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trellis.errors import InputError, SpecError, StructureError
+from trellis.errors import InputError, SpecError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.model.areas import OUTSIDE, Category, ancestors
 from trellis.model.codes import CODE, Codes, code_order
@@ -41,24 +41,16 @@ def read_category(
     *,
     confidential: bool = False,
 ) -> Category:
-    """The category; if the source also holds the records, errors quote nothing of it."""
+    """The category. Errors quote its areas and entities, which are public or declared so."""
     for level in (columns.level, columns.within):
         if level is not None and level not in hierarchy.level_names:
             raise SpecError(
                 f"areas.{name} names level {level!r}; the hierarchy has "
                 f"{', '.join(hierarchy.level_names)}."
             )
-    try:
-        with open_source(source, confidential=confidential) as reader:
-            rows = _rows(reader, hierarchy, name, columns)
-        return _category(hierarchy, name, columns, rows)
-    except (InputError, StructureError) as error:
-        if not confidential or isinstance(error, SpecError):
-            raise
-        raise InputError(
-            f"areas.{name} is not well formed. Its source also holds the records, so nothing of "
-            "it is shown: put the areas into a public file of its own to see what is wrong."
-        ) from None
+    with open_source(source, confidential=confidential) as reader:
+        rows = _rows(reader, hierarchy, name, columns)
+    return _category(hierarchy, name, columns, rows)
 
 
 def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns) -> pa.Table:

@@ -17,26 +17,27 @@ _KINDS = {
 }
 
 
-def column_kinds(path: Path) -> dict[str, str]:
-    """Columns with their type in a word. In a CSV file all are text."""
+def column_kinds(path: Path, *, has_header: bool = False) -> dict[str, str]:
+    """Columns with their type in a word. In a CSV file all are text.
+
+    Names may be written to files, so the first line must not be a record; `has_header` says that
+    somebody has looked at it.
+    """
     with open_source(path, confidential=True) as reader:
-        names = list(reader.types)
-        if any(not name.strip() or _is_number(name) for name in names):
+        is_named = reader.is_named
+        if is_named is False:
             raise SourceError(
-                f"The first line of {path.name} does not name the columns: a name is empty or a "
-                "number, as if a record stood there. Put a line of names on top."
+                f"The first line of {path.name} looks like a record and does not name the columns: "
+                "a name is empty, a number, or a value of its column. Put a line of names on top."
             )
-        return {name: _kind(reader, name) for name in names}
+        if not is_named and not has_header:
+            raise SourceError(
+                f"Nothing tells whether the first line of {path.name} names the columns or is a "
+                "record. If it names them, say so with --header; otherwise put names on top."
+            )
+        return {name: _kind(reader, name) for name in reader.types}
 
 
 def _kind(reader: Reader, name: str) -> str:
     known = (kind for pattern, kind in _KINDS.items() if reader.holds(name, pattern))
     return next(known, "other values")
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True

@@ -6,24 +6,26 @@ at fault: all of that is confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+from numpy.typing import NDArray
 
 from trellis.confidential.counts import TrueCounts
-from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.ingest.rows import (
     JOINED,
     MOST,
+    Fault,
     check_type,
-    faulty,
+    join_leaves,
     number_faults,
+    refuse_found,
+    too_large,
     unknown_area,
-    view_leaves,
 )
 from trellis.model.hierarchy import Hierarchy
 
@@ -49,37 +51,36 @@ def tabulate(
         names = {column: f"count_{i}" for i, column in enumerate(columns)}
         for column in columns:
             check_type(reader, column)
-        view_leaves(reader, hierarchy, reader.code(area, width), names)
+        join_leaves(reader, hierarchy, reader.code(area, width), names)
         values = {c: f"CAST(TRY_CAST({n} AS BIGINT) AS HUGEINT)" for c, n in names.items()}
         forms = [_expression(form, values) for form in cells.values()]
-        found = [(error, sql) for c, n in names.items() for error, sql in _faults(reader, c, n)]
-        found += [
-            (_negative_cell(reader, name), f"{form} < 0")
+        faults = [unknown_area(reader)]
+        faults += [fault for c, n in names.items() for fault in number_faults(reader, c, n)]
+        faults += [
+            _negative_cell(reader, name, form, [names[c] for c in cells[name]])
             for name, form in zip(cells, forms, strict=True)
             if -1 in cells[name].values()
         ]
         selected = [
             *(f"TRY_CAST(sum({form}) AS BIGINT) AS cell_{i}" for i, form in enumerate(forms)),
-            *(f"bool_or({sql}) AS fault_{i}" for i, (_, sql) in enumerate(found)),
+            *(f"bool_or({fault.test}) AS fault_{i}" for i, fault in enumerate(faults)),
         ]
         table = reader.query(f"SELECT leaf, {', '.join(selected)} FROM {JOINED} GROUP BY leaf")
-    if table["leaf"].null_count:
-        raise unknown_area(reader)
-    for i, (error, _) in enumerate(found):
-        if pc.any(table[f"fault_{i}"]).as_py():
-            raise error
-    return _dense(table, hierarchy.size(hierarchy.leaf_level), len(cells), reader.name)
+        refuse_found(
+            reader, [f for i, f in enumerate(faults) if pc.any(table[f"fault_{i}"]).as_py()]
+        )
+        counts = _dense(table, hierarchy.size(hierarchy.leaf_level), len(cells))
+        if counts is None:
+            raise too_large(reader, f"greatest({', '.join(forms)})")
+    return TrueCounts(counts)
 
 
-def _faults(reader: Reader, column: str, name: str) -> list[tuple[InputError, str]]:
-    faults = number_faults(reader, column, name)
-    return [(faulty(reader, column, words), sql) for words, sql in faults.items()]
-
-
-def _negative_cell(reader: Reader, name: str) -> InputError:
-    return InputError(
+def _negative_cell(reader: Reader, name: str, form: str, columns: Sequence[str]) -> Fault:
+    return Fault(
         f"Cell {name!r} is negative in some rows of {reader.name}: "
-        "what is subtracted must be a part of what is added."
+        "what is subtracted must be a part of what is added.",
+        f"{form} < 0",
+        columns,
     )
 
 
@@ -89,14 +90,13 @@ def _expression(form: Form, values: Mapping[str, str]) -> str:
     return " ".join(f"{'+' if sign > 0 else '-'} {values[column]}" for column, sign in form.items())
 
 
-def _dense(table: pa.Table, n_leaves: int, n_cells: int, name: str) -> TrueCounts:
+def _dense(table: pa.Table, n_leaves: int, n_cells: int) -> NDArray[np.int64] | None:
+    """Counts by leaf and cell; None where they are impossibly large."""
     counts = np.zeros((n_leaves, n_cells), dtype=np.int64)
     leaf = table["leaf"].to_numpy()
     for cell in range(n_cells):
         sums = table[f"cell_{cell}"]
         if sums.null_count or (len(sums) and pc.max(sums).as_py() > MOST):
-            raise InputError(f"{name} holds impossibly large counts.")
+            return None
         counts[leaf, cell] = sums.to_numpy()
-    if float(counts.sum(dtype=np.float64)) > MOST:
-        raise InputError(f"{name} holds impossibly large counts.")
-    return TrueCounts(counts)
+    return counts if float(counts.sum(dtype=np.float64)) <= MOST else None

@@ -6,7 +6,9 @@ is reported by what was attempted.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -19,7 +21,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from trellis.confidential.log import note
 from trellis.errors import SourceError
+from trellis.ingest.headers import is_header
 
 Source = Path | pa.Table
 """A file, or a frame that was handed over in Python."""
@@ -45,6 +49,12 @@ _OPTIONS = {
     "read_csv": "all_varchar = true, header = true, skip = 0, comment = '', null_padding = false, "
     "quote = '\"', escape = '\"', hive_partitioning = false",
 }
+_SEPARATORS = (",", ";", "\t", "|")
+_QUOTED = re.compile(r'"[^"]*"')
+_LINE = re.compile(r"on Line: (\d+)")
+_SAMPLE = 1000
+"""Rows that are compared with the names of columns."""
+_MOST_NAMES = 1_000_000
 _SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -68,6 +78,20 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _reader_of(path: Path) -> str | None:
+    return next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
+
+
+def _first_line(path: Path) -> str:
+    """The beginning of a file, to see whether it can be read at all."""
+    try:
+        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+            return file.readline(_MOST_NAMES).decode("utf-8", errors="replace")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is not a gzip file"
+        raise SourceError(f"{path.name} could not be read: {reason}.") from None
+
+
 def _frame_name(frame: pa.Table) -> str:
     return (frame.schema.metadata or {}).get(FRAME_NAME, b"the frame").decode()
 
@@ -80,8 +104,13 @@ class Reader:
     def __init__(
         self, db: duckdb.DuckDBPyConnection, source: Source, *, confidential: bool = False
     ) -> None:
-        self._db, self._confidential = db, confidential
+        self._db, self.confidential = db, confidential
         self.name = source.name if isinstance(source, Path) else _frame_name(source)
+        self._has_schema = (
+            _reader_of(source) == "read_parquet"
+            if isinstance(source, Path)
+            else FRAME_NAME in (source.schema.metadata or {})
+        )
         if isinstance(source, Path):
             self._view_file(source)
         else:
@@ -94,20 +123,30 @@ class Reader:
     def require(self, column: str) -> str:
         """A column as an SQL identifier; it must exist."""
         if column not in self.types:
-            raise SourceError(f"{self.name} has no column {column!r}; {self._columns_near(column)}")
+            raise SourceError(f"{self.name} has no column {column!r}. {self._columns_near(column)}")
         return quoted(column)
 
     def _columns_near(self, column: str) -> str:
-        """A hint, unless the source is confidential.
+        """A hint; of a confidential source only if its first line is not a record."""
+        if self.confidential and not self.is_named:
+            return "Its first line must name the columns."
+        names = {name.casefold(): name for name in self.types}
+        if near := get_close_matches(column.casefold(), names, n=1):
+            return f"Did you mean {names[near[0]]!r}?"
+        if self.confidential:
+            return "Compare the names of its columns."
+        return f"It has {', '.join(self.types)}."
 
-        In a file without a header, or a frame that was read from one, the first record stands in
-        the place of the names.
-        """
-        if self._confidential:
-            return "its header must name the columns."
-        if near := get_close_matches(column, self.types, n=1):
-            return f"did you mean {near[0]!r}?"
-        return f"it has {', '.join(self.types)}."
+    @property
+    def is_named(self) -> bool | None:
+        """Whether columns have names; False or None if these are, or could be, a record."""
+        texts = ", ".join(
+            f"CAST({quoted(name)} AS VARCHAR) AS c{i}" for i, name in enumerate(self.types)
+        )
+        first = self.query(f"SELECT {texts} FROM {self.rows} LIMIT {_SAMPLE}")
+        found = is_header(list(self.types), [c.to_pylist() for c in first.columns])
+        # A Parquet file and a database have names of their own.
+        return True if found is None and self._has_schema else found
 
     def holds(self, column: str, *types: str) -> bool:
         """Whether the type of a column matches one of these patterns completely."""
@@ -157,15 +196,16 @@ class Reader:
             self._db.execute(f"CREATE VIEW {name} AS {sql}")
 
     def _view_file(self, path: Path) -> None:
-        reader = next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
+        reader = _reader_of(path)
         if reader is None:
             raise SourceError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
         if not path.is_file():
             raise SourceError(f"There is no file {path}.")
+        first_line = _first_line(path)
         place = escape(str(path)).replace("'", "''")  # the engine expands * ? [
         options = _OPTIONS[reader]
         if reader == "read_csv":
-            options += f", delim = {self._separator(place)}"
+            options += f", delim = {self._separator(place, first_line)}"
             header = options.replace("header = true", "header = false")
             first = self.query(f"SELECT * FROM read_csv('{place}', {header}) LIMIT 1")
             self._check_names([str(name) for row in first.to_pylist() for name in row.values()])
@@ -173,12 +213,17 @@ class Reader:
             self._check_names(self._parquet_names(place))
         self.view(self.rows, f"SELECT * FROM {reader}('{place}', {options})")
 
-    def _separator(self, place: str) -> str:
+    def _separator(self, place: str, first_line: str) -> str:
         """What stands between columns, as an SQL text; guessed once, so that all queries agree."""
         sniffed = self.query(
             f"SELECT Delimiter AS found FROM sniff_csv('{place}', {_OPTIONS['read_csv']})"
         )
-        return "'" + sniffed["found"][0].as_py().replace("'", "''") + "'"
+        found = sniffed["found"][0].as_py()
+        # Where lines have different numbers of columns, the engine takes each line for one column.
+        names = _QUOTED.sub("", first_line)
+        if found not in names and any(map(names.count, _SEPARATORS)):
+            found = max(_SEPARATORS, key=names.count)
+        return "'" + found.replace("'", "''") + "'"
 
     def _parquet_names(self, place: str) -> list[str]:
         """Names of columns, but not of the fields inside of them."""
@@ -197,7 +242,7 @@ class Reader:
         seen = Counter(name.casefold() for name in names if name)  # SQL knows no case
         if twice := [name for name in names if seen[name.casefold()] > 1]:
             # In a file without a header the first record stands in the place of the names.
-            which = "" if self._confidential else f" ({twice[0]!r})"
+            which = "" if self.confidential else f" ({twice[0]!r})"
             raise SourceError(
                 f"{self.name} has two columns of one name{which}, upper and lower case taken as "
                 "the same. Rename one."
@@ -210,10 +255,22 @@ class Reader:
         except (duckdb.Error, RuntimeError) as error:
             if str(error) == "Query interrupted":  # what the engine makes of Ctrl-C
                 raise KeyboardInterrupt from None
-            raise SourceError(
-                f"{self.name} could not be read. Check that it is an undamaged "
-                "Parquet or CSV file with a header."
-            ) from None
+            raise SourceError(f"{self.name} could not be read: {self._reason(error)}") from None
+
+    def _reason(self, error: Exception) -> str:
+        """What the engine's words mean; they may quote rows, and are not shown themselves."""
+        text = str(error)
+        if "Expected Number of Columns" in text:
+            line = _LINE.search(text)
+            words = "a line has more or fewer columns than the first."
+            if line is None or not self.confidential:
+                return f"{words} Look at line {line[1]}." if line else words
+            return f"{words} Which line: {note([f'{self.name}, line {line[1]}: {words}'])}."
+        if "utf-8" in text:
+            return "it is not text in UTF-8."
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return "there is not enough memory."
+        return "it is damaged, or not a Parquet or CSV file with a header."
 
 
 @contextmanager

@@ -6,7 +6,7 @@ at fault: all of that is confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,17 @@ import pyarrow as pa
 from trellis.confidential.flows import TrueFlows
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source, quoted
-from trellis.ingest.rows import JOINED, MOST, check_column, check_type
+from trellis.ingest.rows import (
+    JOINED,
+    MOST,
+    ROW,
+    Fault,
+    check_type,
+    logged,
+    number_faults,
+    refuse,
+    too_large,
+)
 from trellis.model.codes import Codes
 from trellis.model.flows import FlowTree
 from trellis.model.hierarchy import Hierarchy
@@ -53,7 +63,7 @@ def read_flows(source: Source, tree: FlowTree, columns: TripColumns, rules: Trip
             trips = _bounded(reader, columns.unit, rules)
         total = reader.query(f"SELECT CAST(sum(n) AS DOUBLE) AS total FROM ({trips})")
         if (total["total"][0].as_py() or 0) > MOST:
-            raise InputError(f"{reader.name} holds impossibly large counts.")
+            raise too_large(reader, "n")
         found = reader.query(
             f"SELECT o, d, cell, CAST(sum(n) AS BIGINT) AS n FROM ({trips}) "
             "WHERE n > 0 GROUP BY o, d, cell"
@@ -71,6 +81,7 @@ def _join(reader: Reader, tree: FlowTree, columns: TripColumns) -> None:
         f"{reader.code(columns.origin, columns.origin_width)} AS origin",
         f"{reader.code(columns.destination, columns.destination_width)} AS destination",
         "1 AS n" if columns.count is None else f"{quoted(columns.count)} AS given",
+        ROW,
     ]
     if columns.unit is not None:
         selected.append(f"{reader.code(columns.unit)} AS unit")
@@ -82,37 +93,41 @@ def _join(reader: Reader, tree: FlowTree, columns: TripColumns) -> None:
         cell = [*(f"{part} * {len(categories)}" for part in cell), f"categories_{i}.position"]
     for side, hierarchy in (("origins", tree.origins), ("destinations", tree.destinations)):
         reader.register(side, _positions(_leaf_codes(hierarchy)))
-    number = "n" if columns.count is None else "TRY_CAST(given AS HUGEINT) AS n, given"
-    unit = ", unit" if columns.unit is not None else ""
+    number = "" if columns.count is None else ", TRY_CAST(given AS HUGEINT) AS n"
+    places = f"origins.position AS o, destinations.position AS d, {' + '.join(cell) or 0} AS cell"
     reader.view(
         JOINED,
-        f"SELECT origins.position AS o, destinations.position AS d, {' + '.join(cell) or 0} AS "
-        f"cell, {number}{unit} FROM (SELECT {', '.join(selected)} FROM {reader.rows}) s "
+        f"SELECT s.*, {places}{number} FROM (SELECT {', '.join(selected)} FROM {reader.rows}) s "
         "LEFT JOIN origins ON origin = origins.code "
         f"LEFT JOIN destinations ON destination = destinations.code{joins}",
     )
-    _refuse_faults(reader, columns)
+    refuse(reader, list(_faults(reader, columns)))
 
 
-def _refuse_faults(reader: Reader, columns: TripColumns) -> None:
+def _faults(reader: Reader, columns: TripColumns) -> Iterator[Fault]:
     where = "Compare its area codes (spelling, leading zeros) with the public list of areas."
-    faults = {
-        "o IS NULL": f"rows whose origin is missing or is no leaf of the hierarchy. {where}",
-        "d IS NULL": "rows whose destination is missing or is no leaf of the hierarchy. Trips "
-        f"without a destination must be completed or left out of the source. {where}",
-        "cell IS NULL": "rows with a category that is missing or not declared in attributes.",
-    }
+    yield Fault(
+        f"{reader.name} has rows whose origin is missing or is not a leaf of the hierarchy. "
+        + where,
+        "o IS NULL",
+        ["origin"],
+    )
+    yield Fault(
+        f"{reader.name} has rows whose destination is missing or is not a leaf of the hierarchy. "
+        f"Trips without a destination must be completed or left out of the source. {where}",
+        "d IS NULL",
+        ["destination"],
+    )
+    yield Fault(
+        f"{reader.name} has rows with a category that is missing or not declared in attributes.",
+        "cell IS NULL",
+        [f"attribute_{i}" for i in range(len(columns.attributes))],
+    )
     if columns.unit is not None:
-        faults["unit IS NULL"] = f"rows without a unit in column {columns.unit!r}."
-    found = reader.query(
-        "SELECT " + ", ".join(f"coalesce(bool_or({test}), false)" for test in faults)
-        + f" FROM {JOINED}"
-    )  # fmt: skip
-    for column, words in zip(found.columns, faults.values(), strict=True):
-        if column[0].as_py():
-            raise InputError(f"{reader.name} has {words}")
+        words = f"{reader.name} has rows without a unit in column {columns.unit!r}."
+        yield Fault(words, "unit IS NULL")
     if columns.count is not None:
-        check_column(reader, columns.count, "given")
+        yield from number_faults(reader, columns.count, "given")
 
 
 def _bounded(reader: Reader, column: str, rules: TripRules) -> str:
@@ -132,24 +147,30 @@ def _bounded(reader: Reader, column: str, rules: TripRules) -> str:
     wrong, words = f"> {rules.most}", "more trips"
     if rules.exactly:
         wrong, words = f"<> {rules.most}", "more or fewer trips"
-    if reader.query(f"SELECT 1 FROM {JOINED} GROUP BY unit HAVING sum(n) {wrong} LIMIT 1").num_rows:
-        raise InputError(
-            f"Some unit in column {column!r} of {reader.name} has {words} than "
-            f"privacy.max_contribution, {rules.most}, for which noise is made. Declare another "
-            "number, or drop trips by a rule of the program: trips: {number: at_most, above: cap}."
-        )
-    if (
-        rules.distinct
-        and reader.query(
-            f"SELECT 1 FROM {JOINED} GROUP BY unit, o, d HAVING sum(n) > 1 LIMIT 1"
-        ).num_rows
-    ):
-        raise InputError(
+    _refuse_units(
+        reader,
+        f"Some unit in column {column!r} of {reader.name} has {words} than "
+        f"privacy.max_contribution, {rules.most}, for which noise is made. Declare another "
+        "number, or drop trips by a rule of the program: trips: {number: at_most, above: cap}.",
+        f"unit HAVING sum(n) {wrong}",
+    )
+    if rules.distinct:
+        _refuse_units(
+            reader,
             f"Some unit in column {column!r} of {reader.name} has a pair of areas twice, although "
             "trips.distinct is declared. Take it back, or count such trips once: "
-            "trips: {number: at_most, above: cap}."
+            "trips: {number: at_most, above: cap}.",
+            "unit, origin, destination HAVING sum(n) > 1",
         )
     return f"SELECT o, d, cell, n FROM {JOINED}"
+
+
+def _refuse_units(reader: Reader, words: str, grouped: str) -> None:
+    """Raise if a group of the rows of a unit has what it must not have."""
+    if reader.query(f"SELECT 1 FROM {JOINED} GROUP BY {grouped} LIMIT 1").num_rows:
+        keys = grouped.partition(" HAVING")[0]
+        rows = f"SELECT {keys}, sum(n) AS trips, min(row, 100) AS rows FROM {JOINED}"
+        raise InputError(logged(reader, words, f"{rows} GROUP BY {grouped} ORDER BY {keys}"))
 
 
 def _leaf_codes(hierarchy: Hierarchy) -> Codes:

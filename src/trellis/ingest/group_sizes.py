@@ -7,6 +7,7 @@ rows are at fault: all of that is confidential.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +19,15 @@ from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source, quoted
 from trellis.ingest.rows import (
     JOINED,
-    any_row,
-    check_column,
+    ROW,
+    Fault,
     check_type,
     join_leaves,
     leaf_table,
+    logged,
+    number_faults,
+    refuse,
+    unknown_area,
 )
 from trellis.model.hierarchy import Hierarchy
 
@@ -62,13 +67,14 @@ def sizes_from_records(
     """Add up the records of every group of the register, then count groups by size and leaf."""
     with open_source(source, confidential=True) as reader:
         _join_units(reader, hierarchy, units, columns)
+        refuse(reader, list(_record_faults(reader, columns)))
         size = "count(r.unit)"
         if columns.quantity is not None:
-            _check_quantities(reader, columns.quantity, columns.max_quantity)
             size = "coalesce(sum(TRY_CAST(r.quantity AS HUGEINT)), 0)"
         reader.view(
             "sized",
-            f"SELECT u.leaf, {size} AS size, 1 AS groups FROM units u LEFT JOIN {JOINED} r "
+            f'SELECT u.leaf, {size} AS size, 1 AS groups, u.unit AS "group", '
+            f"min(r.row, 100) AS rows FROM units u LEFT JOIN {JOINED} r "
             "ON u.unit = r.unit GROUP BY u.unit, u.leaf",
         )
         return _by_size(reader, "sized", hierarchy, sizes)
@@ -87,21 +93,33 @@ def sizes_from_table(
             check_type(reader, column)
         names = {columns.size: "size", columns.groups: "groups"}
         join_leaves(reader, hierarchy, reader.code(columns.area, columns.width), names)
-        check_column(reader, columns.size, "size", "sizes")
-        check_column(reader, columns.groups, "groups")
+        faults = number_faults(reader, columns.size, "size", "sizes")
+        faults += number_faults(reader, columns.groups, "groups")
+        refuse(reader, [unknown_area(reader), *faults])
         reader.view(
             "sized",
-            "SELECT leaf, TRY_CAST(size AS HUGEINT) AS size, TRY_CAST(groups AS HUGEINT) AS groups "
-            f"FROM {JOINED}",
+            "SELECT leaf, TRY_CAST(size AS HUGEINT) AS size, TRY_CAST(groups AS HUGEINT) AS "
+            f"groups, area, row AS rows FROM {JOINED}",
         )
         counts = _by_size(reader, "sized", hierarchy, sizes)
-        if (counts.leaves.sum(axis=1) != numbers).any():
-            raise InputError(
-                f"In some area the groups of all sizes in {reader.name} do not sum to the number "
-                "of groups that the register declares. Count groups of size 0 too, and correct "
-                "the one or the other."
-            )
+        _check_numbers(reader, hierarchy, counts.leaves.sum(axis=1), numbers)
         return counts
+
+
+def _check_numbers(
+    reader: Reader, hierarchy: Hierarchy, found: NDArray[np.int64], declared: NDArray[np.int64]
+) -> None:
+    wrong = np.flatnonzero(found != declared)
+    if wrong.size:
+        codes = pa.array(hierarchy.codes(hierarchy.leaf_level)[wrong].tolist(), pa.string())
+        sums = {"area": codes, "groups": found[wrong], "declared": declared[wrong]}
+        reader.register("wrong_sums", pa.table(sums))
+        words = (
+            f"In some area the groups of all sizes in {reader.name} do not sum to the number "
+            "of groups that the register declares. Count groups of size 0 too, and correct "
+            "the one or the other."
+        )
+        raise InputError(logged(reader, words, "SELECT * FROM wrong_sums"))
 
 
 def _join_units(
@@ -109,7 +127,8 @@ def _join_units(
 ) -> None:
     """Find the group of every record in the register."""
     reader.register("units", units)
-    selected, joins = [f"{reader.code(columns.group)} AS unit"], "LEFT JOIN units u USING (unit)"
+    selected = [f"{reader.code(columns.group)} AS unit", ROW]
+    joins = "LEFT JOIN units u USING (unit)"
     place = "u.leaf"
     if columns.area is not None:
         reader.register("leaves", leaf_table(hierarchy))
@@ -123,24 +142,30 @@ def _join_units(
         JOINED,
         f"SELECT s.*, {place} FROM (SELECT {', '.join(selected)} FROM {reader.rows}) s {joins}",
     )
-    if any_row(reader, "leaf IS NULL"):
-        raise InputError(
-            f"{reader.name} has records whose group is missing or is not in the register. "
-            "Complete the register from a public source, never from the records."
-        )
-    if columns.area is not None and any_row(reader, "leaf IS DISTINCT FROM stated"):
-        raise InputError(
+
+
+def _record_faults(reader: Reader, columns: RecordColumns) -> Iterator[Fault]:
+    yield Fault(
+        f"{reader.name} has records whose group is missing or is not in the register. "
+        "Complete the register from a public source, never from the records.",
+        "leaf IS NULL",
+        ["unit"],
+    )
+    if columns.area is not None:
+        yield Fault(
             f"{reader.name} has records whose area is not the area of their group in the "
-            "register. A group is in one area."
+            "register. A group is in one area.",
+            "leaf IS NOT NULL AND leaf IS DISTINCT FROM stated",
+            ["unit", "code"],
         )
-
-
-def _check_quantities(reader: Reader, column: str, most: int) -> None:
-    check_column(reader, column, "quantity", "quantities")
-    if any_row(reader, f"TRY_CAST(quantity AS HUGEINT) > {most}"):
-        raise InputError(
-            f"Column {column!r} of {reader.name} has quantities above data.max_quantity, for "
-            "which the noise is made. Declare a larger one, or bound the quantities."
+    if columns.quantity is not None:
+        yield from number_faults(reader, columns.quantity, "quantity", "quantities")
+        yield Fault(
+            f"Column {columns.quantity!r} of {reader.name} has quantities above "
+            "data.max_quantity, for which the noise is made. Declare a larger one, or bound the "
+            "quantities.",
+            f"TRY_CAST(quantity AS HUGEINT) > {columns.max_quantity}",
+            ["unit", "quantity"],
         )
 
 
@@ -151,10 +176,12 @@ def _by_size(reader: Reader, view: str, hierarchy: Hierarchy, sizes: Sizes) -> T
         f"FROM {view} WHERE groups > 0 GROUP BY ALL"
     )
     if not sizes.top_code and any(found["above"].to_pylist()):
-        raise InputError(
+        words = (
             f"{reader.name} has groups above the declared largest size. Raise sizes.cap, or allow "
             "to count them as that size: sizes: {top_code: true}."
         )
+        above = f"SELECT * EXCLUDE (leaf) FROM {view} WHERE groups > 0 AND size > {sizes.cap}"
+        raise InputError(logged(reader, words, f"{above} ORDER BY rows"))
     leaves = np.zeros((hierarchy.size(hierarchy.leaf_level), sizes.cap + 1), dtype=np.int64)
     leaves[found["leaf"].to_numpy(), found["size"].to_numpy()] = found["groups"].to_numpy()
     return TrueCounts(leaves)

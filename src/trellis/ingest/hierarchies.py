@@ -16,7 +16,7 @@ from trellis.ingest.duckdb import Source, open_source
 from trellis.ingest.hrc import paths_from_hrc
 from trellis.ingest.parent_child import paths_from_parents
 from trellis.model.codes import CODE, Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.hierarchy import MOST_SHOWN, Hierarchy
 from trellis.storage.codes import codes_from_arrow
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
@@ -67,12 +67,14 @@ def from_prefixes(
 
 def _check_lengths(codes: pa.ChunkedArray, length: int, where: str) -> None:
     odd = pc.fill_null(pc.not_equal(pc.utf8_length(codes), length), True)
-    if (first := pc.index(odd, True).as_py()) >= 0:
-        value = codes[first].as_py()
-        shown = "An empty code" if value is None else f"Code {value[:80]!r}"
+    if wrong := codes.filter(odd)[:MOST_SHOWN].to_pylist():
+        names = ("An empty code" if code is None else f"Code {code[:80]!r}" for code in wrong)
         raise InputError(
-            f"{shown} in {where} does not have the {length} characters of the last prefix. "
-            "Correct it, or declare code.width to zero-pad."
+            *(
+                f"{name} in {where} does not have the {length} characters of the last prefix. "
+                "Correct it, or declare code.width to zero-pad."
+                for name in dict.fromkeys(names)
+            )
         )
 
 

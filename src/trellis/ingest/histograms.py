@@ -15,9 +15,22 @@ from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError
 from trellis.ingest.counts import Form, tabulate
 from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, Source, open_source
-from trellis.ingest.rows import JOINED, MOST, any_row, check_column, check_type, join_leaves
+from trellis.ingest.rows import (
+    JOINED,
+    MOST,
+    Fault,
+    check_type,
+    join_leaves,
+    number_faults,
+    refuse,
+    too_large,
+    unknown_area,
+)
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
+
+CELLS = "cells"
+"""The rows with the positions of their leaf and of each category."""
 
 
 def tabulate_long(
@@ -40,15 +53,24 @@ def tabulate_long(
             check_type(reader, count)
             names[count] = "number"
         join_leaves(reader, hierarchy, reader.code(area, width), names)
+        cell, faults = _cells(reader, schema, columns)
         if count is not None:
-            check_column(reader, count, "number")
-        cell, joins = _cell(reader, schema, columns)
+            faults += number_faults(reader, count, "number")
+        refuse(reader, [unknown_area(reader), *faults], CELLS)
         number = "1" if count is None else "TRY_CAST(number AS HUGEINT)"
         table = reader.query(
             f"SELECT leaf, {cell} AS cell, CAST(sum({number}) AS DOUBLE) AS number "
-            f"FROM {JOINED} {joins} GROUP BY leaf, {cell}"
+            f"FROM {CELLS} GROUP BY leaf, {cell}"
         )
-    return _histograms(table, hierarchy, schema, reader.name)
+        if float(table["number"].to_numpy().sum()) > MOST:
+            raise too_large(reader, number, CELLS)
+    return TrueHistograms.of(
+        hierarchy.size(hierarchy.leaf_level),
+        schema.n_cells,
+        table["leaf"].to_numpy(),
+        table["cell"].to_numpy().astype(np.int64),
+        table["number"].to_numpy().astype(np.int64),
+    )
 
 
 def tabulate_wide(
@@ -78,12 +100,12 @@ def _check_categories(reader: Reader, attribute: str, column: str) -> None:
         )
 
 
-def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[str, str]:
-    """The position of a row's cell, as SQL, with the joins that it needs.
+def _cells(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[str, list[Fault]]:
+    """Put the place of every category beside the rows: the position of a row's cell, as SQL.
 
-    A row outside the declared categories is an error.
+    A row outside the declared categories is at fault.
     """
-    terms, joins = [], []
+    places, joins, terms, faults = [], [], [], []
     stride = schema.n_cells
     for i, (name, categories) in enumerate(zip(schema.names, schema.categories, strict=True)):
         stride //= len(categories)
@@ -94,27 +116,16 @@ def _cell(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[s
                 {"name": pa.array(categories, pa.string()), "place": np.arange(len(categories))}
             ),
         )
-        text = f"CAST(attribute_{i} AS VARCHAR)"
-        known = f"{text} IN (SELECT name FROM categories_{i})"
-        if any_row(reader, f"attribute_{i} IS NULL OR NOT {known}"):
-            raise InputError(
-                f"Column {columns[name]!r} of {reader.name} has values that are missing or no "
-                f"category of attribute {name!r}. Declare every category in schema, or clean the "
-                "records."
-            )
-        joins.append(f"JOIN categories_{i} ON categories_{i}.name = {text}")
-        terms.append(f"categories_{i}.place * {stride}")
-    return " + ".join(terms), " ".join(joins)
-
-
-def _histograms(table: pa.Table, hierarchy: Hierarchy, schema: Schema, name: str) -> TrueHistograms:
-    number = table["number"].to_numpy()
-    if number.size and float(number.sum()) > MOST:
-        raise InputError(f"{name} holds impossibly large counts.")
-    return TrueHistograms.of(
-        hierarchy.size(hierarchy.leaf_level),
-        schema.n_cells,
-        table["leaf"].to_numpy(),
-        table["cell"].to_numpy().astype(np.int64),
-        number.astype(np.int64),
-    )
+        places.append(f"categories_{i}.place AS place_{i}")
+        joins.append(
+            f"LEFT JOIN categories_{i} ON categories_{i}.name = CAST(attribute_{i} AS VARCHAR)"
+        )
+        terms.append(f"place_{i} * {stride}")
+        words = (
+            f"Column {columns[name]!r} of {reader.name} has values that are missing or not a "
+            f"category of attribute {name!r}. Declare every category in schema, or clean the "
+            "records."
+        )
+        faults.append(Fault(words, f"place_{i} IS NULL", ["area", f"attribute_{i}"]))
+    reader.view(CELLS, f"SELECT {JOINED}.*, {', '.join(places)} FROM {JOINED} {' '.join(joins)}")
+    return " + ".join(terms), faults

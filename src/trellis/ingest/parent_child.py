@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trellis.errors import InputError
+from trellis.model.hierarchy import MOST_SHOWN
 
 
 def paths_from_parents(
@@ -12,14 +13,18 @@ def paths_from_parents(
 ) -> list[tuple[str, ...]]:
     """One path per leaf. Cycles, repeated areas and empty codes are errors."""
     parent_of: dict[str, str | None] = {}
+    faults = []
     for child, parent in zip(children, parents, strict=True):
         if not child:
-            raise InputError("A row of the parent-child file has no child code.")
+            faults.append("A row of the parent-child file has no child code.")
+            continue
         if child in parent_of:
             same = parent_of[child] == (parent or None)
             trouble = "is listed twice" if same else "has two parents"
-            raise InputError(f"Area {child!r} {trouble}. List each area once.")
+            faults.append(f"Area {child!r} {trouble}. List each area once.")
         parent_of[child] = parent or None
+    if faults:
+        raise InputError(*list(dict.fromkeys(faults))[:MOST_SHOWN])
     # A parent without a row of its own is a root.
     for parent in [p for p in parent_of.values() if p is not None and p not in parent_of]:
         parent_of[parent] = None

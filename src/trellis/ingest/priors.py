@@ -66,7 +66,7 @@ def _sums_by_area(reader: Reader, prior: Prior, width: int | None) -> pa.Table:
     ]
     for cell in cells:
         bad = f"coalesce(NOT isfinite({cell}) OR {cell} < 0 OR {cell} > {MOST}, true)"
-        if reader.query(f"SELECT 1 FROM {reader.rows} WHERE {bad} LIMIT 1").num_rows:
+        if _any_row(reader, bad):
             raise InputError(
                 f"{reader.name} has counts that are missing, negative, unreadable or impossibly "
                 f"large in {', '.join(map(repr, columns))}. A prior holds numbers of at least zero."
@@ -78,6 +78,12 @@ def _sums_by_area(reader: Reader, prior: Prior, width: int | None) -> pa.Table:
     )
 
 
+def _any_row(reader: Reader, test: str) -> bool:
+    # As a filter, the test could be answered by the statistics of a Parquet file, which omit NaN.
+    found = reader.query(f"SELECT coalesce(bool_or({test}), false) AS found FROM {reader.rows}")
+    return found["found"][0].as_py()
+
+
 def _carried_over(
     reader: Reader, crosswalk: Crosswalk, table: pa.Table, width: int | None, prior: str
 ) -> pa.Table:
@@ -87,7 +93,7 @@ def _carried_over(
         check_type(reader, crosswalk.share)
         share = f"TRY_CAST({reader.require(crosswalk.share)} AS DOUBLE)"
         bad = f"coalesce(NOT isfinite({share}) OR {share} < 0, true)"
-        if reader.query(f"SELECT 1 FROM {reader.rows} WHERE {bad} LIMIT 1").num_rows:
+        if _any_row(reader, bad):
             raise InputError(
                 f"Column {crosswalk.share!r} of {reader.name} has parts that are missing, "
                 "negative or unreadable. Every row needs a number of at least zero."

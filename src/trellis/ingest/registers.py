@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
-from trellis.ingest.rows import JOINED, check_column, check_type, join_leaves
+from trellis.ingest.rows import JOINED, check_type, join_leaves, number_faults, refuse, unknown_area
 from trellis.model.hierarchy import Hierarchy
 
 
@@ -22,6 +22,7 @@ def read_units(
     with open_source(source) as reader:
         units = reader.query(f"SELECT {reader.code(group)} AS unit FROM {reader.rows}")["unit"]
         join_leaves(reader, hierarchy, reader.code(area, width), {group: "unit"})
+        refuse(reader, [unknown_area(reader)])
         if units.null_count:
             raise InputError(f"Column {group!r} of the register {reader.name} has empty rows.")
         _check_listed_once(reader)
@@ -49,7 +50,8 @@ def read_group_numbers(
     with open_source(source) as reader:
         check_type(reader, groups)
         join_leaves(reader, hierarchy, reader.code(area, width), {groups: "number"})
-        check_column(reader, groups, "number", "numbers of groups")
+        faults = number_faults(reader, groups, "number", "numbers of groups")
+        refuse(reader, [unknown_area(reader), *faults])
         rows = reader.query(f"SELECT leaf, TRY_CAST(number AS BIGINT) AS number FROM {JOINED}")
     times = np.bincount(rows["leaf"].to_numpy(), minlength=hierarchy.size(hierarchy.leaf_level))
     if (wrong := np.flatnonzero(times != 1)).size:

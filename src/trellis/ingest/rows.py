@@ -1,23 +1,31 @@
 """Checks of confidential rows that all kinds of release share.
 
 Errors name the source and the column, never a value, an area of a record, or how many rows are
-at fault: all of that is confidential.
+at fault: all of that is confidential, and goes to the confidential log if there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from trellis.confidential.log import note
 from trellis.errors import InputError
-from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, quoted
+from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, Source, open_source, quoted
 from trellis.model.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 
 MOST = 2**48
 """Counts above this are not people; it also keeps sums exact in every later step."""
+
+MOST_LOGGED = 10_000
+"""Rows that the confidential log lists for one fault."""
+
+ROW = "row_number() OVER () AS row"
+"""The number of a row in its source, from 1; a header does not count."""
 
 JOINED = "joined"
 """The rows with the position of their leaf."""
@@ -26,24 +34,69 @@ _REAL_NUMBERS = r"DOUBLE|FLOAT|DECIMAL\(.*\)"
 _TEXT_NUMBER = r"'\s*[+-]?[0-9]{1,300}(\.[0-9]{0,9})?\s*'"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Rows at fault: words that may be shown, a test in SQL, and what the log shows of each row."""
+
+    words: str
+    test: str
+    columns: Sequence[str] = ()
+
+
+def refuse(reader: Reader, faults: Sequence[Fault], rows: str = JOINED) -> None:
+    """Raise every fault that some row has."""
+    if not faults:
+        return
+    # As a filter, a test could be answered by the statistics of a Parquet file, which omit NaN.
+    tests = ", ".join(f"coalesce(bool_or({fault.test}), false)" for fault in faults)
+    found = reader.query(f"SELECT {tests} FROM {rows}").columns
+    refuse_found(
+        reader, [f for f, is_there in zip(faults, found, strict=True) if is_there[0].as_py()], rows
+    )
+
+
+def refuse_found(reader: Reader, faults: Sequence[Fault], rows: str = JOINED) -> None:
+    """Raise these faults."""
+    if faults:
+        raise InputError(*(_with_rows(reader, fault, rows) for fault in faults))
+
+
+def _with_rows(reader: Reader, fault: Fault, rows: str) -> str:
+    columns = ", ".join(["row", *fault.columns])
+    first = f"SELECT unnest(min(row, {MOST_LOGGED}) FILTER (WHERE {fault.test})) FROM {rows}"
+    sql = f"SELECT {columns} FROM {rows} WHERE row IN ({first}) ORDER BY row"
+    return logged(reader, fault.words, sql)
+
+
+def logged(reader: Reader, words: str, sql: str) -> str:
+    """The words, with a place in the confidential log that holds what the query finds."""
+    if not reader.confidential:
+        return words
+    return f"{words} Which rows: {note(_lines(reader, words, sql))}."
+
+
+def _lines(reader: Reader, words: str, sql: str) -> Iterator[str]:
+    yield words
+    found = reader.query(f"SELECT * FROM ({sql}) LIMIT {MOST_LOGGED}").to_pylist()
+    for row in found:
+        yield "  " + ", ".join(f"{name} {value!r}" for name, value in row.items())
+    if len(found) == MOST_LOGGED:
+        yield f"  (the first {MOST_LOGGED:,})"
+
+
 def join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
-    """Put the leaf's position beside the counts of every row; a row without one is an error."""
-    view_leaves(reader, hierarchy, code, names)
-    if any_row(reader, "leaf IS NULL"):
-        raise unknown_area(reader)
+    """Put the leaf's position beside the counts of every row.
 
-
-def view_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
-    """The same, with NULL where a row has no leaf: for those who look at every row anyway.
-
-    Counts get names of our own, since the source's columns may be called anything.
+    It is NULL where a row has no leaf, for `unknown_area` to refuse. Counts get names of our own,
+    since the source's columns may be called anything. `row` counts the rows from 1; where nobody
+    asks for it, the engine leaves it out.
     """
     reader.register("leaves", leaf_table(hierarchy))
-    selected = [f"{code} AS code", *(f"{quoted(c)} AS {name}" for c, name in names.items())]
+    selected = [f"{code} AS area", ROW, *(f"{quoted(c)} AS {name}" for c, name in names.items())]
     reader.view(
         JOINED,
-        f"SELECT s.* EXCLUDE (code), l.leaf FROM (SELECT {', '.join(selected)} "
-        f"FROM {reader.rows}) s LEFT JOIN leaves l ON s.code = l.code",
+        f"SELECT s.*, l.leaf FROM (SELECT {', '.join(selected)} FROM {reader.rows}) s "
+        "LEFT JOIN leaves l ON s.area = l.code",
     )
 
 
@@ -53,11 +106,35 @@ def leaf_table(hierarchy: Hierarchy) -> pa.Table:
     return pa.table({"code": codes, "leaf": np.arange(len(codes))})
 
 
-def unknown_area(reader: Reader) -> InputError:
-    return InputError(
-        f"{reader.name} has rows whose area is missing or is no leaf of the hierarchy. "
-        "Compare its area codes (spelling, leading zeros) with the public list of areas."
+def unknown_area(reader: Reader) -> Fault:
+    return Fault(
+        f"{reader.name} has rows whose area is missing or is not a leaf of the hierarchy. "
+        "Compare its area codes (spelling, leading zeros) with the public list of areas.",
+        "leaf IS NULL",
+        ["area"],
     )
+
+
+def check_columns(
+    source: Source, texts: Sequence[str], numbers: Sequence[str], *, rows_too: bool
+) -> None:
+    """All columns that are missing or of another type; and numbers, where areas are not known."""
+    faults = []
+    with open_source(source, confidential=True) as reader:
+        for column in dict.fromkeys([*texts, *numbers]):
+            try:
+                reader.require(column)
+                if column in numbers:
+                    check_type(reader, column)
+            except InputError as error:
+                faults += error.faults
+        if faults:
+            raise InputError(*faults)
+        if rows_too:
+            named = {column: f"number_{i}" for i, column in enumerate(dict.fromkeys(numbers))}
+            selected = ", ".join([ROW, *(f"{quoted(c)} AS {n}" for c, n in named.items())])
+            reader.view(JOINED, f"SELECT {selected} FROM {reader.rows}")
+            refuse(reader, [f for c, n in named.items() for f in number_faults(reader, c, n)])
 
 
 def check_type(reader: Reader, column: str) -> None:
@@ -69,35 +146,32 @@ def check_type(reader: Reader, column: str) -> None:
         )
 
 
-def check_column(reader: Reader, column: str, name: str, what: str = "counts") -> None:
-    """Whole numbers of at least zero in every row."""
-    for words, fault in number_faults(reader, column, name).items():
-        if any_row(reader, fault):
-            raise faulty(reader, column, words, what)
-
-
-def number_faults(reader: Reader, column: str, name: str) -> dict[str, str]:
-    """What can be wrong with a number, in words, and how SQL finds it."""
+def number_faults(reader: Reader, column: str, name: str, what: str = "counts") -> list[Fault]:
+    """Whatever is not a whole number of at least zero."""
     number = f"TRY_CAST({name} AS DOUBLE)"
     unreadable = f"{number} IS NULL OR NOT isfinite({number})"
     if reader.holds(column, TEXT):
         # As text, 1_000 or 0.99999999999999999999 would pass for a whole number when cast.
         unreadable += f" OR NOT regexp_full_match({name}, {_TEXT_NUMBER})"
-    return {
+    tests = {
         "missing or unreadable": unreadable,
         "negative": f"{number} < 0",
         "fractional": f"{number} <> floor({number})",
-        "impossibly large": f"{number} > {MOST}",
+        "impossibly large": f"{number} > {MOST} AND isfinite({number})",
     }
+    return [
+        Fault(
+            f"Column {column!r} of {reader.name} has {words} {what}. "
+            "Every row needs a whole number of at least zero.",
+            test,
+            [name],
+        )
+        for words, test in tests.items()
+    ]
 
 
-def faulty(reader: Reader, column: str, words: str, what: str = "counts") -> InputError:
-    return InputError(
-        f"Column {column!r} of {reader.name} has {words} {what}. "
-        "Every row needs a whole number of at least zero."
-    )
-
-
-def any_row(reader: Reader, condition: str) -> bool:
-    found = reader.query(f"SELECT 1 FROM {JOINED} WHERE {condition} LIMIT 1")
-    return found.num_rows > 0
+def too_large(reader: Reader, number: str, rows: str = JOINED) -> InputError:
+    """Counts that are possible one by one, and not together."""
+    words = f"{reader.name} holds impossibly large counts: together they exceed 2^48."
+    largest = f"SELECT row, {number} AS number FROM {rows} ORDER BY number DESC LIMIT 100"
+    return InputError(logged(reader, words, largest))

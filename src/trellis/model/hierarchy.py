@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Self
@@ -14,6 +14,9 @@ from trellis.errors import StructureError
 from trellis.model.codes import CODE, Codes, code_order, first_repeated
 
 Marks = NDArray[np.bool_]
+
+MOST_SHOWN = 20
+"""Areas that are named for one fault."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)  # arrays have no truth value
@@ -43,13 +46,13 @@ class Hierarchy:
             raise StructureError("There must be one child_start for each level but the last.")
         if not len(self.node_codes) == len(self.passes_through) == len(names):
             raise StructureError("There must be codes and marks for each level.")
-        n_nodes = 1
+        n_nodes, faults = 1, []
         for level, name in enumerate(names):
             codes, passing = self.node_codes[level], self.passes_through[level]
             if codes.shape != (n_nodes,) or passing.shape != (n_nodes,):
                 raise StructureError(f"Level {name!r} needs codes and marks for {n_nodes} nodes.")
             if (twice := first_repeated(codes)) is not None:
-                raise StructureError(
+                faults.append(
                     f"Area {twice!r} occurs twice on level {name!r}. An area has one parent, and "
                     "codes are unique within a level: join the parent's code to it, or drop one."
                 )
@@ -59,6 +62,8 @@ class Hierarchy:
                 self._check_passing(level)
             if level + 1 < len(names):
                 n_nodes = _check_children(name, self.child_start[level], n_nodes)
+        if faults:
+            raise StructureError(*faults)
 
     def _check_passing(self, level: int) -> None:
         """Below an area that has ended there is one node on each level, with its code."""
@@ -135,11 +140,14 @@ class Hierarchy:
         if not len(level_names) == len(changes) == len(ended):
             raise StructureError("Give one column for each level name, all of one length.")
 
-        def code_at(level: int, marks: Marks) -> str:
-            return str(codes_at(level, np.array([np.argmax(marks)]))[0])
+        def marked(level: int, marks: Marks) -> list[str]:
+            codes = codes_at(level, np.flatnonzero(marks)[:MOST_SHOWN]).tolist()
+            return list(dict.fromkeys(map(str, codes)))
 
-        _check_ended(level_names, ended, code_at)
-        _check_rows(level_names, changes, ended, code_at)
+        faults = list(_gaps(level_names, ended, marked))
+        faults = faults or list(_repeats(level_names, changes, ended, marked))
+        if faults:
+            raise StructureError(*faults)
 
         starts, codes, passing = [], [], []
         is_first = np.zeros(ended[0].size, dtype=bool)  # first row of a node of this level
@@ -227,17 +235,16 @@ def _check_children(name: str, start: NDArray[np.int64], n_nodes: int) -> int:
     return int(start[-1])
 
 
-def _check_ended(
-    names: Sequence[str], ended: Sequence[Marks], code_at: Callable[[int, Marks], str]
-) -> None:
+def _gaps(
+    names: Sequence[str], ended: Sequence[Marks], marked: Callable[[int, Marks], list[str]]
+) -> Iterator[str]:
     """A code below a gap is an error."""
     if ended[0].any():
-        raise StructureError(f"A row has no code on the first level, {names[0]!r}.")
+        yield f"A row has no code on the first level, {names[0]!r}."
     for level in range(1, len(ended)):
-        gap = ended[level - 1] & ~ended[level]
-        if gap.any():
-            raise StructureError(
-                f"Area {code_at(level, gap)!r} of level {names[level]!r} has no code on level "
+        for code in marked(level, ended[level - 1] & ~ended[level]):
+            yield (
+                f"Area {code!r} of level {names[level]!r} has no code on level "
                 f"{names[level - 1]!r}. Give the missing area a code of its own."
             )
 
@@ -257,23 +264,23 @@ def _row_order(columns: Sequence[Codes]) -> NDArray[np.intp] | None:
     return order
 
 
-def _check_rows(
+def _repeats(
     names: Sequence[str],
     changes: Sequence[Marks],
     ended: Sequence[Marks],
-    code_at: Callable[[int, Marks], str],
-) -> None:
+    marked: Callable[[int, Marks], list[str]],
+) -> Iterator[str]:
     """Rows are sorted: leaves occur once, and an area that ends early has nothing below it."""
     equal = np.ones(ended[0].size - 1, dtype=bool)
     for level, changed in enumerate(changes):
         if ended[level].any():
             clash = equal & (ended[level][1:] | ended[level][:-1])
-            if clash.any():
-                raise StructureError(
-                    f"Area {code_at(level - 1, clash)!r} of level {names[level - 1]!r} occurs "
-                    "twice: as a leaf and again, or with areas below it. Drop the repeated row."
+            for code in marked(max(level - 1, 0), clash):
+                yield (
+                    f"Area {code!r} of level {names[level - 1]!r} occurs twice: as a leaf and "
+                    "again, or with areas below it. Drop the repeated row."
                 )
+            equal &= ~clash
         equal &= ~changed
-    if equal.any():
-        code = code_at(len(names) - 1, equal)
-        raise StructureError(f"Leaf {code!r} occurs twice in the hierarchy. Drop one row.")
+    for code in marked(len(names) - 1, equal):
+        yield f"Leaf {code!r} occurs twice in the hierarchy. Drop one row."

@@ -28,7 +28,8 @@ from trellis.privacy.protection import Protection
 from trellis.workflow.config import Spec
 from trellis.workflow.config.cells import CellForm
 from trellis.workflow.config.histograms import OptimalStrategySpec
-from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec, refuse_confidential
+from trellis.workflow.config.planning import OptimalSharesSpec, PriorSpec
+from trellis.workflow.config.public_files import refuse_confidential
 from trellis.workflow.config.spines import steps_of
 
 

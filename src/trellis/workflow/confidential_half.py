@@ -57,12 +57,14 @@ from trellis.storage.measurements import write_measurements
 from trellis.workflow.confidential_histograms import read_histograms
 from trellis.workflow.config import Spec
 from trellis.workflow.config.flows import has_exact_number
+from trellis.workflow.config.public_files import REGISTER
 from trellis.workflow.flow_descent import measure_flows
 from trellis.workflow.histogram_descent import measure_used_histograms
 from trellis.workflow.prepare import Prepared
 from trellis.workflow.progress import Progress
 from trellis.workflow.run_folder import RunFolder, RunIdentity
-from trellis.workflow.sources import resolve_source
+from trellis.workflow.same_counts import SAME_COUNTS, prior_has_counts_of
+from trellis.workflow.sources import is_frame_of_records, resolve_source
 
 
 def measure_into(
@@ -82,10 +84,12 @@ def measure_into(
     if known is not None and _was_settled(folder, known, ledger):
         return
 
-    source = resolve_source(spec, spec.data.source, records, "data.source")
+    source = records_of(spec, records, register)
     before = _state(source)
     with progress.stage("tabulate"):
         counts = read_counts(prepared, source, register)
+    if prior_has_counts_of(prepared, counts):
+        progress.confirm(SAME_COUNTS)
     terms = terms_of(spec, confirmed)
     ledger.check(spec.dataset, "" if known is None else known.run_id, cost, terms)
     identity = known or RunIdentity.new(spec.public(), ledger.id())
@@ -115,6 +119,13 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
+def records_of(spec: Spec, records: Any, register: Any) -> Source:
+    """The confidential records; a register that is the same frame is refused."""
+    if is_frame_of_records(register, records, "group_register"):
+        raise SpecError(REGISTER)
+    return resolve_source(spec, spec.data.source, records, "data.source")
+
+
 def read_counts(
     prepared: Prepared, source: Source, register: Any = None
 ) -> TrueCounts | TrueHistograms | TrueFlows:
@@ -140,8 +151,8 @@ def _read_flows(prepared: Prepared, source: Source) -> TrueFlows:
         count=data.count,
         unit=data.unit,
         attributes=spec.attributes or {},
-        origin_width=spec.hierarchies[0].code_width,
-        destination_width=spec.hierarchies[-1].code_width,
+        origin_width=spec.hierarchy.code_width,
+        destination_width=(spec.destinations or spec.hierarchy).code_width,
     )
     rules = TripRules(
         most=spec.privacy.max_contribution,
@@ -159,8 +170,6 @@ def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> True
     assert listed is not None
     assert spec.sizes is not None
     place = resolve_source(spec, listed.source, register, "group_register.source")
-    if place is source:
-        raise SpecError("The register of groups is the frame of the records: pass a public one.")
     sizes = Sizes(spec.sizes.cap, spec.sizes.top_code)
     if data.group is not None:
         assert listed.group is not None

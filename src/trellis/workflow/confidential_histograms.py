@@ -6,15 +6,18 @@ these go to the confidential log, if there is one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import note
 from trellis.errors import InputError, SpecError
 from trellis.ingest.duckdb import Source
 from trellis.ingest.histograms import tabulate_long, tabulate_wide
+from trellis.ingest.rows import MOST_LOGGED
 from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.queries import TOTAL, parse_query
 from trellis.model.rules import rule_cells
@@ -55,16 +58,31 @@ def _check_structural_zeros(prepared: Prepared, counts: TrueHistograms) -> None:
         return
     totals = np.zeros(plan.schema.n_cells, dtype=np.int64)
     np.add.at(totals, counts.leaves.cell, counts.leaves.count)
-    faults = [
-        f"structural zero {rule!r}: {number} records contradict it"
+    faults = {
+        rule: cells
         for rule in plan.histogram.structural_zeros
-        if (number := int(totals[rule_cells(plan.schema, plan.histogram.ordered, rule)].sum()))
-    ]
+        if totals[cells := rule_cells(plan.schema, plan.histogram.ordered, rule)].any()
+    }
     if faults:
         raise InputError(
-            "Some records contradict a structural zero. The records are at fault, or the rule: "
-            f"{note('; '.join(faults))}."
+            "Some records contradict a structural zero. The records are at fault, or the rule. "
+            f"Which ones: {note(_impossible(prepared, counts.leaves, faults))}."
         )
+
+
+def _impossible(
+    prepared: Prepared, leaves: SparseCounts, faults: Mapping[str, NDArray[np.bool_]]
+) -> Iterator[str]:
+    """Lines of the log: the areas and cells that must be empty and are not."""
+    schema, codes = prepared.plan.schema, prepared.hierarchy.codes(prepared.hierarchy.leaf_level)
+    leaf = np.repeat(np.arange(leaves.n_areas), np.diff(leaves.start))
+    for rule, cells in faults.items():
+        at = np.flatnonzero(cells[leaves.cell])
+        yield f"structural zero {rule!r}: {leaves.count[at].sum()} records contradict it"
+        for i in at[:MOST_LOGGED]:
+            place = np.unravel_index(leaves.cell[i], schema.shape)
+            labels = [names[at] for names, at in zip(schema.categories, place, strict=True)]
+            yield f"  area {str(codes[leaf[i]])!r}, {', '.join(labels)}: {leaves.count[i]} records"
 
 
 def _check_constraints(prepared: Prepared, stated: Constraints, counts: TrueHistograms) -> None:
@@ -74,15 +92,15 @@ def _check_constraints(prepared: Prepared, stated: Constraints, counts: TrueHist
         return
     tree = prepared.hierarchy
     levels = dict(zip(tree.level_names, counts.by_level(tree), strict=True))
-    faults = []
-    for constraint in binding:
-        broken = _broken(constraint, levels[constraint.level], prepared)
-        if broken:
-            faults.append(f"constraint {constraint.label!r}: broken in {broken} places")
+    faults = [
+        line
+        for constraint in binding
+        for line in _broken(constraint, levels[constraint.level], prepared)
+    ]
     if faults:
         raise InputError(
             "The records contradict a constraint, so that no release could keep it. The records "
-            f"are at fault, or the public table: {note('; '.join(faults))}."
+            f"are at fault, or the public table. Which ones: {note(faults)}."
         )
 
 
@@ -114,11 +132,12 @@ def _check_exact_totals(prepared: Prepared, stated: Constraints, counts: TrueHis
     except SpecError as error:
         raise InputError(
             "Rules that bind the output cannot be kept together with the exact totals. Correct the "
-            f"rules, or leave out exact totals: {note(str(error))}."
+            f"rules, or leave out exact totals: {note(error.faults)}."
         ) from None
 
 
-def _broken(constraint: LinearConstraint, cells: SparseCounts, prepared: Prepared) -> int:
+def _broken(constraint: LinearConstraint, cells: SparseCounts, prepared: Prepared) -> Iterator[str]:
+    """Lines of the log: where a constraint is broken; none if it is kept."""
     query = parse_query(prepared.plan.schema, constraint.query)
     answer = cells.marginal(query.cell_of, query.n_cells)
     if constraint.group_of is not None:
@@ -132,4 +151,17 @@ def _broken(constraint: LinearConstraint, cells: SparseCounts, prepared: Prepare
         Sense.AT_MOST: answer > constraint.bound,
         Sense.AT_LEAST: answer < constraint.bound,
     }[constraint.sense]
-    return int((stated & wrong).sum())
+    unit, cell = np.nonzero(stated & wrong)
+    if unit.size:
+        yield f"constraint {constraint.label!r}: broken in {unit.size} places"
+    for u, c in zip(unit[:MOST_LOGGED].tolist(), cell.tolist(), strict=False):
+        labels = [
+            f.labels[at]
+            for f, at in zip(query.factors, np.unravel_index(c, query.shape), strict=True)
+        ]
+        areas = [u] if constraint.group_of is None else np.flatnonzero(constraint.group_of == u)
+        codes = prepared.hierarchy.codes(constraint.level)[areas].tolist()
+        yield (
+            f"  {', '.join([*map(repr, codes), *labels])}: {answer[u, c]} records, "
+            f"{constraint.sense} {constraint.bound[u, c]} stated"
+        )

@@ -14,7 +14,8 @@ from trellis.model.sparse_counts import SparseCounts
 from trellis.workflow.choose_budget import prior_place
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import wide_cells
-from trellis.workflow.config.planning import PriorSpec, refuse_confidential
+from trellis.workflow.config.planning import PriorSpec
+from trellis.workflow.config.public_files import refuse_confidential
 
 
 def prior_counts_by_cell(

@@ -22,7 +22,6 @@ from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import ConstraintSpec, OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
-from trellis.workflow.config.sources import may_share_rows
 
 
 def is_left_open(spec: Spec) -> bool:
@@ -97,13 +96,6 @@ def _read_one(
     if stated.source is None:
         raise SpecError(f"constraints: {stated.name}: name the public file in source.")
     path = spec.resolve(stated.source)
-    if spec.data.source is not None and may_share_rows(
-        spec.data.source, stated.source, spec.resolve
-    ):
-        raise SpecError(
-            f"constraints: {stated.name}: the bounds come from the confidential file. Bounds are "
-            "published and not protected: name a public file."
-        )
     level = stated.level or hierarchy.level_names[-1]
     if level not in hierarchy.level_names:
         raise SpecError(

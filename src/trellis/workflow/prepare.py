@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis.errors import InputError, SourceError, SpecError, StructureError
+from trellis.errors import SpecError
 from trellis.ingest import hierarchies
 from trellis.ingest.duckdb import Source
 from trellis.model.areas import Category
@@ -26,13 +26,14 @@ from trellis.storage.hierarchies import hierarchy_digest
 from trellis.workflow.config import Spec
 from trellis.workflow.config.histograms import OptimalStrategySpec
 from trellis.workflow.config.planning import OptimalSharesSpec
+from trellis.workflow.config.public_files import undeclared_areas
 from trellis.workflow.config.requirements import required_of_records
 from trellis.workflow.config.spec import HierarchySpec
 from trellis.workflow.flow_plan import flow_plan
 from trellis.workflow.flow_tree import flow_tree
 from trellis.workflow.histograms import is_left_open, plan_histogram_spec, read_spec_constraints
 from trellis.workflow.interests import Interests
-from trellis.workflow.sources import resolve_source
+from trellis.workflow.sources import is_frame_of_records, resolve_source
 from trellis.workflow.spines import plan_with_interests, read_categories
 
 
@@ -64,6 +65,7 @@ def prepare(
 
     `interests` may hold a frame for each category of areas of interest.
     """
+    spec = spec.model_copy()  # validated again: Python can change any object by force
     hierarchy = read_hierarchy(spec, areas, records)
     if spec.kind == FLOWS:
         other = _read_destinations(spec, destinations, records)
@@ -76,7 +78,7 @@ def prepare(
         constraints = read_spec_constraints(spec, plan, hierarchy)
         return Prepared(spec, hierarchy, plan, constraints=constraints)
     schema = Schema({"cell": list(spec.data.cells or {"total": None})})
-    categories = read_categories(spec, hierarchy, interests)
+    categories = read_categories(spec, hierarchy, interests, records)
     budget, shares = _budget_and_shares(spec, hierarchy, schema, categories)
     request = _counts_request(spec, budget, shares)
     planned = plan_with_interests(spec, request, hierarchy, schema, categories)
@@ -85,7 +87,7 @@ def prepare(
 
 def _read_destinations(spec: Spec, frame: Any, records: Any) -> Hierarchy | None:
     if spec.destinations is not None:
-        return read_areas(spec, spec.destinations, frame, records, "destinations.source")
+        return read_areas(spec, spec.destinations, frame, records, "destinations")
     if frame is not None:
         raise SpecError("destinations: a frame was given, and no such key says how to read it.")
     return None
@@ -176,25 +178,21 @@ def _plan_group_sizes(spec: Spec, hierarchy: Hierarchy) -> Plan:
 
 def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierarchy:
     """The tree of areas, of the origins for flows."""
-    return read_areas(spec, spec.hierarchy, areas, records, "hierarchy.source")
+    return read_areas(spec, spec.hierarchy, areas, records, "hierarchy")
 
 
 def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key: str) -> Hierarchy:
-    """A tree of areas. If it comes with the records, errors quote nothing of what was read."""
-    source = resolve_source(spec, layout.file, areas, key)
-    same_file = areas is None and records is None and spec.comes_with_records(layout)
-    if not same_file and (areas is None or areas is not records):
-        return _read_layout(layout, source, confidential=False)
-    spec.require_public_areas(layout)
-    try:
-        return _read_layout(layout, source, confidential=True)
-    except SourceError:
-        raise
-    except (InputError, StructureError):
-        raise InputError(
-            "The hierarchy is not well formed. Its source also holds the records, so nothing of "
-            "it is shown: put the list of areas into a public file of its own to see what is wrong."
-        ) from None
+    """A tree of areas. Errors quote its codes, which are public.
+
+    If it comes with the records, the codes are declared so, and of other columns nothing is told.
+    """
+    source = resolve_source(spec, layout.file, areas, f"{key}.source")
+    together = is_frame_of_records(areas, records, key) if areas is not None else (
+        records is None and spec.comes_with_records(layout.file)
+    )  # fmt: skip
+    if together and not layout.public:
+        raise SpecError(undeclared_areas(key))
+    return _read_layout(layout, source, confidential=together)
 
 
 def _read_layout(layout: HierarchySpec, source: Source, *, confidential: bool) -> Hierarchy:

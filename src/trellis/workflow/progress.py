@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from trellis.errors import ConfidentialWarning
 
 
 class Progress(Protocol):
@@ -21,9 +24,13 @@ class Progress(Protocol):
         """Something for the operator to think over; nothing of it is published."""
         ...
 
+    def confirm(self, text: str) -> None:
+        """The same before something is spent: the operator may stop here."""
+        ...
+
 
 class Silent:
-    """Says nothing."""
+    """Says nothing; warnings are Python's."""
 
     @contextmanager
     def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
@@ -32,3 +39,6 @@ class Silent:
 
     def advise(self, text: str) -> None:
         del text
+
+    def confirm(self, text: str) -> None:
+        warnings.warn(text, ConfidentialWarning, stacklevel=2)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-from trellis.errors import SpecError
+from trellis.errors import ConfidentialWarning, SpecError
 from trellis.ingest.adbc import read_sql
 from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.frames import are_one, is_copy
 from trellis.workflow.config import Spec
 from trellis.workflow.config.sources import SqlSource
 
@@ -22,3 +24,19 @@ def resolve_source(spec: Spec, named: str | SqlSource | None, frame: Any, key: s
         return read_sql(named.address(spec.resolve), named.table, named.query, named.name)
     path: Path = spec.resolve(named)
     return path
+
+
+def is_frame_of_records(frame: Any, records: Any, what: str) -> bool:
+    """Whether something public was handed over as the frame of the records, or a part of it."""
+    if frame is None or records is None:
+        return False
+    if are_one(frame, records):
+        return True
+    if is_copy(frame, records):
+        warnings.warn(
+            f"{what}: this frame has the same rows as the records. If it was made from them, it "
+            "tells about them outside any budget.",
+            ConfidentialWarning,
+            stacklevel=2,
+        )
+    return False

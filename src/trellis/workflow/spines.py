@@ -16,9 +16,10 @@ from trellis.planning.spine.counts import plan_counts_on_spine, with_areas
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.storage.spines import category_digest, spine_digest
 from trellis.workflow.config import Spec
+from trellis.workflow.config.public_files import undeclared_interests
 from trellis.workflow.config.spines import steps_of
 from trellis.workflow.interests import Interests
-from trellis.workflow.sources import resolve_source
+from trellis.workflow.sources import is_frame_of_records, resolve_source
 
 
 def plan_with_interests(
@@ -43,7 +44,10 @@ def plan_with_interests(
 
 
 def read_categories(
-    spec: Spec, hierarchy: Hierarchy, frames: Mapping[str, Any] | None = None
+    spec: Spec,
+    hierarchy: Hierarchy,
+    frames: Mapping[str, Any] | None = None,
+    records: Any = None,
 ) -> dict[str, Category]:
     """The categories that come from files or frames; weights of published levels are not among."""
     found = {}
@@ -72,6 +76,10 @@ def read_categories(
         )
         frame = None if frames is None else frames.get(name)
         source = resolve_source(spec, listed.source, frame, f"areas.{name}.source")
-        together = frame is None and spec.areas_of_interest_come_with_records(name)
+        together = is_frame_of_records(frame, records, f"areas.{name}") if frame is not None else (
+            records is None and spec.comes_with_records(listed.source)
+        )  # fmt: skip
+        if together and not listed.public:
+            raise SpecError(undeclared_interests(name))
         found[name] = read_category(source, hierarchy, name, columns, confidential=together)
     return found

@@ -6,12 +6,16 @@ More general expressions are refused on purpose. The noise is scaled for a recor
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 CellForm = Mapping[str, int]
 """Columns with the sign +1 or -1."""
+
+SAFE_CELL = re.compile(r"\w[\w .,+-]{0,199}")
+"""Cells of counts name columns; those of a histogram are named by their categories."""
 
 _TERM = re.compile(r"\s*([+-])?\s*(?:\"([^\"]+)\"|([^\W\d]\w*))\s*")
 
@@ -50,3 +54,15 @@ def check_cells(cells: Mapping[str, CellForm]) -> None:
                 f"the cells together count column {column!r} {factor} times; cells must be "
                 "disjoint, so that a record falls into exactly one"
             )
+
+
+def split_cell(name: str) -> list[str]:
+    """The categories of a cell: `0-17, F`, with quotes as in a CSV file: `"Yes, both", F`."""
+    return [part.strip() for part in next(csv.reader([name], skipinitialspace=True), [])]
+
+
+def join_cell(categories: Sequence[str]) -> str:
+    """The reverse."""
+    return ", ".join(
+        '"' + c.replace('"', '""') + '"' if "," in c or '"' in c else c for c in categories
+    )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from trellis.errors import SpecError
 from trellis.model.flow_estimators import (
     DEFAULT_FLOW_ESTIMATOR,
     DEFAULT_PENALTY,
@@ -15,6 +13,7 @@ from trellis.model.flow_estimators import (
 )
 from trellis.model.flows import FLOWS, Side
 from trellis.model.schema import COLUMNS
+from trellis.workflow.config.base import Model
 
 if TYPE_CHECKING:
     from trellis.workflow.config.spec import Spec
@@ -24,10 +23,8 @@ FlowEstimatorName = Literal[
 ]
 
 
-class TripsSpec(BaseModel):
+class TripsSpec(Model):
     """How many trips a unit has, and what happens to more."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     number: Literal["exactly", "at_most"] | None = None
     distinct: bool = False
@@ -52,35 +49,33 @@ def has_exact_number(spec: Spec) -> bool:
     return spec.trips.number == "exactly"
 
 
-def check_flows(spec: Spec) -> None:
+def flow_faults(spec: Spec) -> Iterator[str]:
     """Keys that do not go together."""
     if spec.trips.above == "cap" and spec.data.unit is None:
-        raise SpecError("trips.above: cap needs data.unit, the column that tells whose a trip is.")
+        yield "trips.above: cap needs data.unit, the column that tells whose a trip is."
     if spec.trips.above == "cap" and has_exact_number(spec):
-        raise SpecError(
+        yield (
             "trips.above: cap drops trips, so their number is not public. Write "
             "trips: {number: at_most}; the grand total is then measured with noise."
         )
     if has_penalty(str(spec.estimator)) != (spec.estimate.penalty is not None):
-        raise SpecError("estimate.penalty goes with estimator: sparse or gls_sparse, no other.")
+        yield "estimate.penalty goes with estimator: sparse or gls_sparse, no other."
     if spec.estimate.penalty is not None and not 0 <= spec.estimate.penalty <= MOST_PENALTY:
-        raise SpecError(
+        yield (
             "estimate.penalty is a number of standard deviations, from 0 (keep all) to "
             f"{MOST_PENALTY}."
         )
     if spec.data.origin is not None and spec.data.origin == spec.data.destination:
-        raise SpecError(
-            f"data.origin and data.destination are both {spec.data.origin!r}. Name two columns."
-        )
+        yield f"data.origin and data.destination are both {spec.data.origin!r}. Name two columns."
+    ends = ("origin", "destination", "dest", spec.data.origin, spec.data.destination)
     for name, categories in (spec.attributes or {}).items():
-        ends = ("origin", "destination", "dest", spec.data.origin, spec.data.destination)
         if name in (*COLUMNS, *ends):
-            raise SpecError(
+            yield (
                 f"attributes: {name!r} is the name of a column that tables have already, or that "
                 "holds an area. Rename the column of the records."
             )
         if len(categories) < 2 or len(set(categories)) != len(categories):
-            raise SpecError(
+            yield (
                 f"attributes.{name}: list two or more distinct categories; they are declared, "
                 "never read from the records."
             )

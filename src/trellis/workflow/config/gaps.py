@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from trellis.errors import SpecError
 
@@ -18,12 +20,14 @@ def refuse_gaps(content: Any) -> None:
 
 
 def _gaps(content: Any, place: str) -> Iterator[str]:
-    if isinstance(content, dict):
+    if isinstance(content, BaseModel):
+        content = dict(content)
+    if isinstance(content, Mapping):
         for key, value in content.items():
             yield from _gaps(value, f"{place}.{key}" if place else str(key))
             if key == GAP:
                 yield place
-    elif isinstance(content, list):
+    elif isinstance(content, list | tuple):
         for value in content:
             yield from _gaps(value, place)
     elif isinstance(content, str) and content.strip() == GAP:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     InstanceOf,
     PlainSerializer,
@@ -23,6 +21,8 @@ from pydantic import (
 from trellis.errors import SpecError, StructureError
 from trellis.model.histograms import USED
 from trellis.model.schema import COLUMNS, Recode, Schema
+from trellis.workflow.config.base import Model
+from trellis.workflow.config.cells import SAFE_CELL, join_cell, split_cell
 from trellis.workflow.config.planning import form_of_shares, form_of_weights, optimal_word
 from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
@@ -40,15 +40,18 @@ class Attribute:
     categories: tuple[str, ...]
     ordered: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "categories", _categories(self.categories))
+
 
 def to_attribute(value: Any) -> Attribute:
     """An attribute from a list, `{ordered: list}` or `{range: [first, last]}`."""
     if isinstance(value, Attribute):
-        return value
+        return Attribute(value.categories, value.ordered)
     if isinstance(value, list | tuple):
-        return Attribute(_categories(value))
+        return Attribute(tuple(value))
     if isinstance(value, dict) and list(value) == ["ordered"]:
-        return Attribute(_categories(value["ordered"]), ordered=True)
+        return Attribute(value["ordered"], ordered=True)
     if isinstance(value, dict) and list(value) == ["range"]:
         return Attribute(_whole_numbers(value["range"]), ordered=True)
     raise ValueError(_FORMS)
@@ -162,7 +165,7 @@ class Zeros:
 def to_zeros(value: Any) -> Zeros:
     """Structural zeros from a list of rules, or `{binds: output, rules: [..]}`."""
     if isinstance(value, Zeros):
-        return value
+        value = {"binds": value.binds, "rules": value.rules}
     if not isinstance(value, dict) or "rules" not in value:
         return Zeros(to_rules(value))
     if unknown := [key for key in value if key not in ("binds", "rules")]:
@@ -181,10 +184,6 @@ ZerosField = Annotated[InstanceOf[Zeros], BeforeValidator(to_zeros), PlainSerial
 """Structural zeros, as written in a spec."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
 def to_groups(groups: Any) -> Any:
     """Groups of categories, each a list or `{range: [first, last]}`."""
     if not isinstance(groups, dict):
@@ -200,14 +199,14 @@ def to_groups(groups: Any) -> Any:
     return out
 
 
-class RecodeSpec(_Model):
+class RecodeSpec(Model):
     """A coarser version of one attribute."""
 
     of: str
     groups: Annotated[dict[Name, tuple[str, ...]], BeforeValidator(to_groups)]
 
 
-class ConstraintSpec(_Model):
+class ConstraintSpec(Model):
     """Bounds on the answers to one query, from a public table."""
 
     name: Name
@@ -249,14 +248,14 @@ TableWeights = Annotated[
 """What the errors of a level count for: all alike, or by query."""
 
 
-class OptimalQueriesSpec(_Model):
+class OptimalQueriesSpec(Model):
     """Which queries may be measured, and what the errors of published tables count for."""
 
     queries: dict[Name, tuple[str, ...]] | None = None
     weights: dict[Name, TableWeights] | None = None
 
 
-class OptimalStrategySpec(_Model):
+class OptimalStrategySpec(Model):
     """Shares of queries that are computed: `optimal`, or `{optimal: {..}}`."""
 
     optimal: OptimalQueriesSpec = OptimalQueriesSpec()
@@ -278,7 +277,7 @@ with warnings.catch_warnings():
     # pydantic has a method of that name, which nobody needs; the key is the clear one.
     warnings.filterwarnings("ignore", 'Field name "schema"')
 
-    class HistogramKeys(_Model):
+    class HistogramKeys(Model):
         """Keys of a spec that make a release of counts one of histograms."""
 
         schema: Attributes | None = None  # type: ignore[assignment]
@@ -306,66 +305,74 @@ with warnings.catch_warnings():
             )
 
 
-def refuse_columns(key: str, names: Iterable[str]) -> None:
+def _column_faults(key: str, names: Iterable[str]) -> Iterator[str]:
     """Attributes become columns of tables, beside others."""
     for name in names:
         if name in COLUMNS:
-            raise SpecError(
+            yield (
                 f"{key}: {name!r} is the name of a column that tables have already. Give it "
                 "another name; data.attributes says which column of the records it is."
             )
 
 
-def check_histogram(spec: Any) -> None:
-    """Keys that go with `schema`, and a schema that can be built."""
+def histogram_faults(spec: Any) -> Iterator[str]:
+    """Keys that go with `schema`, and a schema that cannot be built."""
     if spec.kind != "counts":
         return
     if spec.declared_attributes is None:
-        for key in ("recodes", "strategy", "constraints", "structural_zeros", "edit_rules"):
-            if getattr(spec, key):
-                raise SpecError(f"{key} goes with schema: declare the attributes.")
-        for key, value in (
-            ("output.tables", spec.output.tables),
-            ("output.microdata", spec.output.microdata),
-            ("output.measurements", spec.output.measurements),
-            ("data.attributes", spec.data.attributes),
-            ("estimate.edit_rules", spec.estimate.edit_rules),
-            ("estimate.passes", spec.estimate.passes),
-        ):
-            if value:
-                raise SpecError(f"{key} goes with schema: declare the attributes.")
+        yield from _without_schema(spec)
         return
     if spec.estimate.edit_rules and not spec.edit_rules:
-        raise SpecError(
-            "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
-        )
+        yield "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
     if spec.output.measurements == USED and spec.estimate.method != "topdown":
-        raise SpecError(
+        yield (
             f"output.measurements: used leaves out what {spec.estimate.method} reads: every "
             "measurement. Set estimate.method to topdown, or output.measurements to complete."
         )
     if spec.areas or spec.spine:
-        raise SpecError("areas and spine do not go with schema. Take them out, or release counts.")
+        yield "areas and spine do not go with schema. Take them out, or release counts."
     if spec.estimate.method == "gls":
-        _check_real(spec)
+        yield from _faults_of_real(spec)
     try:
         schema = spec.cell_schema()
     except StructureError as error:
-        raise SpecError(f"schema: {error}") from None
-    refuse_columns("schema", schema.names)
-    refuse_columns("recodes", [name for name, _ in schema.recodes])
+        yield f"schema: {error}"
+        return
+    yield from _column_faults("schema", schema.names)
+    yield from _column_faults("recodes", [name for name, _ in schema.recodes])
     if spec.data.cells is not None:
         if spec.data.attributes is not None:
-            raise SpecError("data: use attributes (a long table) or cells (a wide one), not both.")
-        wide_cells(schema, spec.data.cells)
+            yield "data: use attributes (a long table) or cells (a wide one), not both."
+        try:
+            wide_cells(schema, spec.data.cells)
+        except SpecError as error:
+            yield from error.faults
     for name in spec.data.attributes or {}:
         if name not in schema.names:
-            raise SpecError(
-                f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
+            yield f"data.attributes names {name!r}; the attributes are {', '.join(schema.names)}."
+
+
+def _without_schema(spec: Any) -> Iterator[str]:
+    keys = {
+        **{key: getattr(spec, key) for key in HistogramKeys.model_fields},
+        "output.tables": spec.output.tables,
+        "output.microdata": spec.output.microdata,
+        "output.measurements": spec.output.measurements,
+        "data.attributes": spec.data.attributes,
+        "estimate.edit_rules": spec.estimate.edit_rules,
+        "estimate.passes": spec.estimate.passes,
+    }
+    for key in (key for key, value in keys.items() if value):
+        yield f"{key} goes with schema: declare the attributes."
+    for name in spec.data.cells or {}:
+        if not SAFE_CELL.fullmatch(name):
+            yield (
+                f"data.cells: {name!r} cannot name a cell: use letters, digits, spaces, commas, "
+                "dots, hyphens, plus signs and underscores (200 at most)."
             )
 
 
-def _check_real(spec: Any) -> None:
+def _faults_of_real(spec: Any) -> Iterator[str]:
     """Real estimates that may be negative keep no rule, and cannot be counted out as records."""
     unfit = {
         "output.microdata": spec.output.microdata,
@@ -375,31 +382,35 @@ def _check_real(spec: Any) -> None:
         "estimate.passes": spec.estimate.passes,
     }
     if named := [key for key, value in unfit.items() if value]:
-        raise SpecError(
+        yield (
             f"{', '.join(named)}: not with estimate.method gls, whose estimates are real numbers "
             "without bounds. Take out, or use gls_topdown."
         )
     if spec.output.tables is not None and not any(spec.output.tables.values()):
-        raise SpecError("output.tables: estimate.method gls publishes tables alone. Name one.")
+        yield "output.tables: estimate.method gls publishes tables alone. Name one."
 
 
-def wide_cells(schema: Schema, cells: Mapping[str, str]) -> dict[int, str]:
+def wide_cells(schema: Schema, cells: Iterable[str]) -> dict[int, str]:
     """The position of each cell of a wide table, and its name in the spec."""
     # Looked up by attribute: a list of all cells may be too long for any machine.
     places = [{c: i for i, c in enumerate(categories)} for categories in schema.categories]
     named: dict[int, str] = {}
+    faults = []
     for name in cells:
-        cell = tuple(part.strip() for part in name.split(","))
+        cell = split_cell(name)
         if len(cell) != len(places) or any(c not in p for c, p in zip(cell, places, strict=True)):
-            example = ", ".join(categories[0] for categories in schema.categories)
-            raise SpecError(
-                f"data.cells: {name!r} is no cell; write one category of each attribute, with "
-                f"commas between, such as {example!r}."
+            example = join_cell([categories[0] for categories in schema.categories])
+            faults.append(
+                f"data.cells: {name!r} is not a cell; write one category of each attribute with "
+                f"commas between (and quotes around a category that has a comma): {example}."
             )
+            continue
         position = 0
         for category, place in zip(cell, places, strict=True):
             position = position * len(place) + place[category]
         if position in named:
-            raise SpecError(f"data.cells lists {', '.join(cell)!r} twice.")
+            faults.append(f"data.cells lists {join_cell(cell)!r} twice.")
         named[position] = name
+    if faults:
+        raise SpecError(*faults)
     return named

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from trellis.errors import SpecError
 from trellis.model.flows import FLOWS
-from trellis.workflow.config.flows import check_flows
+from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.workflow.config.flows import flow_faults
 
 if TYPE_CHECKING:
     from trellis.workflow.config.spec import Spec
@@ -53,20 +55,26 @@ _FORMS = {
     "group": ("data.size", "data.groups"),
     "size": ("data.quantity",),
 }
+_NEEDED = {
+    "group": ("group_register.group",),
+    "size": ("data.area", "data.groups", "group_register.groups"),
+}
+"""By the form of the data: keys that do not go with it, and keys that it needs."""
 
 
-def check_kind(kind: str, spec: BaseModel) -> None:
-    """Refuse keys of another kind, and name what is missing."""
+def kind_faults(spec: Spec) -> Iterator[str]:
+    """Keys of another kind, and keys that are missing."""
+    kind = spec.kind
     for key in _FOREIGN[kind]:
         if _is_set(spec, key) and not _is_default(spec, key):
-            raise SpecError(f"{key} is no key of kind: {kind}. Take it out, or change the kind.")
+            yield f"`{key}` is not a key of `kind: {kind}`. Take it out, or change the kind."
     for key, hint in _MISSING[kind].items():
         if not _is_set(spec, key):
-            raise SpecError(f"Missing key {key!r}{hint}.")
-    if kind == "group_sizes":
-        _check_group_sizes(spec)
+            yield f"Missing key {key!r}{hint}."
+    if kind == GROUP_SIZES:
+        yield from _group_size_faults(spec)
     if kind == FLOWS:
-        check_flows(cast("Spec", spec))
+        yield from flow_faults(spec)
 
 
 def foreign_defaults(kind: str, section: str) -> set[str]:
@@ -75,35 +83,30 @@ def foreign_defaults(kind: str, section: str) -> set[str]:
     return {path[1] for path in paths if path[0] == section and len(path) == 2}
 
 
-def _check_group_sizes(spec: BaseModel) -> None:
-    if not _value(spec, "unprotected.groups"):
-        raise SpecError(
+def _group_size_faults(spec: Spec) -> Iterator[str]:
+    if not spec.unprotected.groups:
+        yield (
             "The number of groups of every area is public by the register and published exactly. "
             "Say so: unprotected: {groups: true}."
         )
     is_records = _is_set(spec, "data.group")
     if is_records == _is_set(spec, "data.size"):
-        raise SpecError(
+        yield (
             "data: give group (one row per record, with the group it belongs to), or area, size "
             "and groups (a table of how many groups have which size)."
         )
-    for key in _FORMS["group" if is_records else "size"]:
-        if _is_set(spec, key):
-            raise SpecError(f"{key} does not go with data.{'group' if is_records else 'size'}.")
-    needed = ("group_register.group",) if is_records else (
-        "data.area", "data.groups", "group_register.groups",
-    )  # fmt: skip
-    for key in needed:
-        if not _is_set(spec, key):
-            raise SpecError(
-                f"Missing key {key!r}: records go with a register of groups (group), tables of "
-                "sizes with the declared number of groups of every area (groups)."
-            )
-    bounded = _is_set(spec, "data.max_quantity") and not _is_default(spec, "data.max_quantity")
-    if bounded and is_records and not _is_set(spec, "data.quantity"):
-        raise SpecError(
-            "data.max_quantity goes with data.quantity: without it, each record adds 1."
+        return
+    form = "group" if is_records else "size"
+    for key in filter(partial(_is_set, spec), _FORMS[form]):
+        yield f"{key} does not go with data.{form}."
+    for key in (key for key in _NEEDED[form] if not _is_set(spec, key)):
+        yield (
+            f"Missing key {key!r}: records go with a register of groups (group), tables of "
+            "sizes with the declared number of groups of every area (groups)."
         )
+    bounded = not _is_default(spec, "data.max_quantity")
+    if bounded and is_records and not _is_set(spec, "data.quantity"):
+        yield "data.max_quantity goes with data.quantity: without it, each record adds 1."
 
 
 def _is_set(spec: BaseModel, path: str) -> bool:
@@ -114,7 +117,9 @@ def _is_set(spec: BaseModel, path: str) -> bool:
         if value is None:
             return False
         spec = value
-    return key in spec.model_fields_set and getattr(spec, key) is not None
+    if getattr(spec, key) is None:
+        return False
+    return key in spec.model_fields_set or not _is_default(spec, key)
 
 
 def _is_default(spec: BaseModel, path: str) -> bool:
@@ -123,8 +128,3 @@ def _is_default(spec: BaseModel, path: str) -> bool:
     for section in sections:
         spec = getattr(spec, section)
     return getattr(spec, key) == type(spec).model_fields[key].default
-
-
-def _value(spec: BaseModel, path: str) -> object:
-    section, key = path.split(".")
-    return getattr(getattr(spec, section), key)

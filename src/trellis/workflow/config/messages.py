@@ -1,4 +1,4 @@
-"""Turns validation errors into one line: which key, what is wrong, what is allowed."""
+"""Turns each validation error into a line: which key, what is wrong, what is allowed."""
 
 from __future__ import annotations
 
@@ -16,26 +16,36 @@ _NO_DEFAULT = {
     "budget": "such as {rho: 1}, {epsilon: 2, delta: 1e-10} or {epsilon: 1}",
 }
 
+_WHOLE_NUMBER = "a whole number is needed"
 _NEEDED = {
     "string_type": "text is needed, in quotes where it looks like a number",
-    "int_type": "a whole number is needed",
-    "int_parsing": "a whole number is needed",
-    "int_from_float": "a whole number is needed",
+    "string_unicode": "readable text is needed",
+    "string_too_short": "text of {min_length} characters or more is needed",
+    "string_too_long": "text of {max_length} characters at most is needed",
+    "int_type": _WHOLE_NUMBER,
+    "int_parsing": _WHOLE_NUMBER,
+    "int_parsing_size": _WHOLE_NUMBER,
+    "int_from_float": _WHOLE_NUMBER,
+    "finite_number": _WHOLE_NUMBER,
+    "greater_than_equal": "{ge:,} is the least",
+    "less_than_equal": "{le:,} is the most",
     "bool_type": "write true or false",
     "bool_parsing": "write true or false",
-    "dict_type": "names with values are needed, such as {name: value}",
+    "literal_error": "use {expected}",
+    "enum": "use {expected}",
+    "dict_type": "names with values are needed, such as {{name: value}}",
+    "too_short": "{min_length} or more are needed",
+    "invalid_key": "keys are text; quote them",
 }
 """In place of pydantic's words, which are for programmers."""
 
 
-def one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problem in full, and how many more there are."""
+def sentences(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Every problem in a line of its own."""
     problems = error.errors(include_url=False, include_context=True)
     # An unknown key is often the cause of a missing one: report it first.
     problems.sort(key=lambda p: p["type"] != "extra_forbidden")
-    text = _sentence(problems[0], model)
-    more = len(problems) - 1
-    return text if not more else f"{text} ({more} more to put right)"
+    return list(dict.fromkeys(_sentence(problem, model) for problem in problems))
 
 
 def _sentence(problem: Any, model: type[BaseModel]) -> str:
@@ -67,9 +77,9 @@ def _needed(problem: Any, keys: Sequence[str]) -> str:
             f", each of its parts with the keys {', '.join(keys)}" if keys else ", such as [a, b]"
         )
         return f"a list is needed{each}"
-    if kind in ("literal_error", "enum"):
-        return f"use {problem['ctx']['expected']}"
-    return _NEEDED.get(kind) or problem["msg"].removeprefix("Value error, ").removesuffix(".")
+    if kind == "value_error":  # words of our own validators
+        return str(problem["ctx"]["error"]).removesuffix(".")
+    return _NEEDED.get(kind, "this value cannot be used here").format(**problem.get("ctx", {}))
 
 
 def _keys_at(model: type[BaseModel], place: Sequence[str]) -> list[str]:

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from filecmp import cmp
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Tag,
-    model_validator,
-)
+from pydantic import BeforeValidator, Discriminator, Tag, model_validator
 
-from trellis.errors import SpecError
 from trellis.planning.budget.shares import Shares
-from trellis.workflow.config.values import Exact, Name, PathText, SharesField, is_same_file
+from trellis.workflow.config.base import Model
+from trellis.workflow.config.values import Exact, Name, PathText, SharesField
 
 WITH_VARIANCES = ("gls_topdown", "gls")
 """Methods whose standard errors are known beforehand."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CrosswalkSpec(_Model):
+class CrosswalkSpec(Model):
     """A public file that carries areas of the prior over to areas of the hierarchy."""
 
     source: PathText
@@ -38,7 +25,7 @@ class CrosswalkSpec(_Model):
     share: str | None = None
 
 
-class PriorSpec(_Model):
+class PriorSpec(Model):
     """A public file of earlier or assumed counts."""
 
     source: PathText
@@ -73,14 +60,14 @@ LevelWeights = Annotated[
 ]
 
 
-class OptimalSpec(_Model):
+class OptimalSpec(Model):
     """What optimal shares are optimal for."""
 
     prior: PriorSpec | None = None
     weights: Annotated[LevelWeights | None, BeforeValidator(_weights)] = None
 
 
-class OptimalSharesSpec(_Model):
+class OptimalSharesSpec(Model):
     """Shares that are computed: `optimal`, or `{optimal: {..}}`."""
 
     optimal: OptimalSpec = OptimalSpec()
@@ -115,7 +102,7 @@ AnyShares = Annotated[
 Wish = Shares | OptimalSharesSpec
 
 
-class AccuracySpec(_Model):
+class AccuracySpec(Model):
     """Every area of a level, or of a category of areas, within so many of the truth, so often."""
 
     level: Name | None = None
@@ -135,48 +122,25 @@ class AccuracySpec(_Model):
         return self
 
 
-def check_planning(spec: Any) -> None:
-    """Refuse what cannot be planned, whatever the areas turn out to be."""
+def planning_faults(spec: Any) -> Iterator[str]:
+    """What cannot be planned, whatever the areas turn out to be."""
     privacy, targets = spec.privacy, spec.accuracy
     is_optimal = isinstance(privacy.shares, OptimalSharesSpec)
     if spec.kind != "counts" and (targets or is_optimal):
         key = "accuracy" if targets else "privacy.shares.optimal"
-        raise SpecError(f"{key} is for kind: counts. State budget and shares, or change the kind.")
+        yield f"{key} is for kind: counts. State budget and shares, or change the kind."
     if not targets and privacy.budget is None:
-        raise SpecError(
+        yield (
             "Missing key 'privacy.budget': such as {rho: 1}, {epsilon: 2, delta: 1e-10} or "
             "{epsilon: 1}; it has no default. Or say under accuracy what must be reached."
         )
-    if not targets and privacy.budget.is_least:
-        raise SpecError(
+    elif not targets and privacy.budget.is_least:
+        yield (
             "privacy.budget states a delta and nothing else: add rho or epsilon, or say under "
             "accuracy what the least budget must reach."
         )
     if targets and spec.estimate.method not in WITH_VARIANCES:
-        raise SpecError(
+        yield (
             f"accuracy needs standard errors, and estimate.method {spec.estimate.method} has none. "
             f"Use {' or '.join(WITH_VARIANCES)}."
         )
-    if is_optimal and privacy.shares.optimal.prior is not None:
-        refuse_confidential(spec, privacy.shares.optimal.prior)
-
-
-def refuse_confidential(spec: Any, prior: PriorSpec) -> None:
-    """Neither the prior nor its crosswalk may be the confidential file, or a copy of it."""
-    files = [prior.source] if prior.crosswalk is None else [prior.source, prior.crosswalk.source]
-    for file in files:
-        if not isinstance(spec.data.source, str):
-            continue
-        if holds_the_same(spec.resolve(spec.data.source), spec.resolve(file)):
-            raise SpecError(
-                "The prior is the confidential file. Shares computed from confidential counts "
-                "would themselves tell about them, outside any budget: name an earlier release, a "
-                "public forecast or made-up counts, or leave the prior out."
-            )
-
-
-def holds_the_same(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, or to files of the same content."""
-    if is_same_file(one, other):
-        return True
-    return one.is_file() and other.is_file() and cmp(one, other, shallow=False)

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic import BeforeValidator, Discriminator, Tag, model_validator
 
 from trellis.errors import SpecError
-from trellis.workflow.config.values import PathText, check_path, is_same_file
+from trellis.workflow.config.base import Model
+from trellis.workflow.config.values import PathText, is_same_file
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^/?#@]*?:([^/?#]*)@|[?&](?:ssl)?password=([^&]*)", re.IGNORECASE)
 
 
-class SqlSource(BaseModel):
+class SqlSource(Model):
     """A table or a query of a database; `${NAME}` in the address is taken from the environment."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sql: PathText
     table: str | None = None
@@ -63,23 +62,20 @@ class SqlSource(BaseModel):
         return f"sqlite:{resolve(rest).resolve()}" if kind == "sqlite" else text
 
 
-def _to_source(value: Any) -> Any:
-    if isinstance(value, SqlSource):
-        return value
-    if isinstance(value, str):
-        return check_path(value)
-    if isinstance(value, dict):
-        try:
-            return SqlSource.model_validate(value)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            words = first["msg"].removeprefix("Value error, ")
-            raise ValueError(f"{where}: {words}" if where else words) from None
-    raise ValueError("a path is needed, or {sql: address, table: name}")
+def _path(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError("a path is needed, or {sql: address, table: name}")
+    return value
 
 
-SourceField = Annotated[str | SqlSource, BeforeValidator(_to_source)]
+def _form(value: Any) -> str:
+    return "~sql" if isinstance(value, Mapping | SqlSource) else "~"
+
+
+SourceField = Annotated[
+    Annotated[PathText, BeforeValidator(_path), Tag("~")] | Annotated[SqlSource, Tag("~sql")],
+    Discriminator(_form),
+]
 """A path, or a database with a table or query."""
 
 

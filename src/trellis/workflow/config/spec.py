@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from trellis.errors import PrivacyError, SpecError
 from trellis.model.flows import FLOWS
@@ -15,13 +16,15 @@ from trellis.model.size_mechanisms import DEFAULT_SIZE_MECHANISM, GROUP_SIZES
 from trellis.planning.budget.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
+from trellis.workflow.config.base import Model
 from trellis.workflow.config.cells import CellForm, check_cells, parse_cell
 from trellis.workflow.config.flows import FlowEstimatorName, TripsSpec, with_flow_defaults
 from trellis.workflow.config.gaps import refuse_gaps
-from trellis.workflow.config.histograms import HistogramKeys, check_histogram
-from trellis.workflow.config.kinds import check_kind, foreign_defaults
-from trellis.workflow.config.messages import one_line
-from trellis.workflow.config.planning import AccuracySpec, AnyShares, check_planning
+from trellis.workflow.config.histograms import HistogramKeys, histogram_faults
+from trellis.workflow.config.kinds import foreign_defaults, kind_faults
+from trellis.workflow.config.messages import sentences
+from trellis.workflow.config.planning import AccuracySpec, AnyShares, planning_faults
+from trellis.workflow.config.public_files import confidential_source_faults
 from trellis.workflow.config.sources import SourceField, SqlSource, may_share_rows
 from trellis.workflow.config.spines import AreasSpec, Steps
 from trellis.workflow.config.values import CellName, Exact, Name, PathText
@@ -36,11 +39,11 @@ SizeMechanismName = Literal[
 ]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+_FOLDER: ContextVar[Path] = ContextVar("folder of the spec", default=Path())
+"""Relative paths are taken from here; validation looks at files too."""
 
 
-class DataSpec(_Model):
+class DataSpec(Model):
     """Where the confidential records are, and what a row means."""
 
     source: SourceField | None = None
@@ -71,7 +74,7 @@ class DataSpec(_Model):
         return {name: parse_cell(name, text) for name, text in (self.cells or {}).items()}
 
 
-class RegisterSpec(_Model):
+class RegisterSpec(Model):
     """The public register: groups and their areas, or the number of groups by area."""
 
     source: SourceField | None = None
@@ -88,21 +91,21 @@ class RegisterSpec(_Model):
         return self
 
 
-class SizesSpec(_Model):
+class SizesSpec(Model):
     """Sizes run from 0 to the cap."""
 
     cap: int = Field(ge=1, le=100_000, strict=True)
     top_code: bool = False
 
 
-class CodeSpec(_Model):
+class CodeSpec(Model):
     """A column of codes; codes of digits are zero-padded to the width."""
 
     column: str
     width: int | None = Field(default=None, ge=1, le=200)
 
 
-class ParentChildSpec(_Model):
+class ParentChildSpec(Model):
     """A file with one row per area and its parent."""
 
     source: SourceField | None = None
@@ -111,14 +114,14 @@ class ParentChildSpec(_Model):
     width: int | None = Field(default=None, ge=1, le=200)
 
 
-class HrcSpec(_Model):
+class HrcSpec(Model):
     """A tau-Argus file: one code a line, `lead` in front once for each level down."""
 
     source: PathText | None = None
     lead: str = Field(default="@", min_length=1, max_length=20)
 
 
-class HierarchySpec(_Model):
+class HierarchySpec(Model):
     """The public tree of areas, in one of four layouts."""
 
     source: SourceField | None = None
@@ -187,7 +190,7 @@ class HierarchySpec(_Model):
         return self.code.width if self.code is not None else None
 
 
-class BudgetSpec(_Model):
+class BudgetSpec(Model):
     """rho, or epsilon and delta, or epsilon alone."""
 
     rho: Exact | None = None
@@ -226,7 +229,7 @@ class LimitSpec(BudgetSpec):
         return self
 
 
-class PrivacySpec(_Model):
+class PrivacySpec(Model):
     """Who is protected, and how much may be learned. Five keys have no default."""
 
     unit: Name
@@ -252,14 +255,14 @@ class PrivacySpec(_Model):
         return self
 
 
-class UnprotectedSpec(_Model):
+class UnprotectedSpec(Model):
     """What is published exactly."""
 
     totals: tuple[str, ...] = ()
     groups: bool = False
 
 
-class EstimateSpec(_Model):
+class EstimateSpec(Model):
     """How consistent estimates are made."""
 
     method: Literal["gls_topdown", "topdown", "gls", "bottomup"] = "gls_topdown"
@@ -269,7 +272,7 @@ class EstimateSpec(_Model):
     passes: tuple[str, ...] | None = None
 
 
-class OutputSpec(_Model):
+class OutputSpec(Model):
     """What is written. Without `csv`, tables of up to a million rows are written as CSV too."""
 
     confidence: Exact = Fraction(9, 10)
@@ -289,17 +292,17 @@ class OutputSpec(_Model):
 UnitNumber = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
 
-class LedgerSpec(_Model):
+class LedgerSpec(Model):
     """Where spending is recorded, and how much is allowed in all."""
 
     path: PathText = "ledger.sqlite"
     limit: LimitSpec | None = None
-    units: dict[Name, UnitNumber] = {}
-    part_of: dict[Name, UnitNumber] = {}
+    units: dict[Name, UnitNumber] = {}  # noqa: RUF012 (pydantic copies it)
+    part_of: dict[Name, UnitNumber] = {}  # noqa: RUF012 (pydantic copies it)
 
 
-class CommonKeys(_Model):
-    """Keys of all kinds of release, and what a spec can do."""
+class CommonKeys(Model):
+    """Keys of all kinds of release."""
 
     release: Name
     kind: Literal["counts", "group_sizes", "flows"]
@@ -320,17 +323,47 @@ class CommonKeys(_Model):
     destinations: HierarchySpec | None = None
     trips: TripsSpec = TripsSpec()
     attributes: dict[Name, tuple[str, ...]] | None = None
-    areas: dict[Name, AreasSpec] = {}
+    areas: dict[Name, AreasSpec] = {}  # noqa: RUF012 (pydantic copies it)
     spine: Steps = ()
 
-    _folder: Path = PrivateAttr(default=Path())
+
+class Spec(HistogramKeys, CommonKeys):
+    """A release, as its owner describes it.
+
+    An instance is valid or does not exist: every way to make one validates it.
+    """
+
+    _folder: Path = PrivateAttr(default_factory=_FOLDER.get)
+
+    def __init__(self, /, **values: Any) -> None:
+        """Validate; relative paths are taken from the current folder."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SpecError(*sentences(error, type(self))) from None
 
     @model_validator(mode="before")
     @classmethod
-    def _default_mechanism(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("kind") == GROUP_SIZES:
+    def _defaults_of_the_kind(cls, values: Any) -> Any:
+        refuse_gaps(values)
+        if not isinstance(values, dict):
+            return values
+        if values.get("kind") == GROUP_SIZES:
             return {"mechanism": DEFAULT_SIZE_MECHANISM, **values}
-        return with_flow_defaults(values) if isinstance(values, dict) else values
+        return with_flow_defaults(values)
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        """What no section can see alone. It is part of the type: there is no spec without it."""
+        if faults := tuple(dict.fromkeys(self._faults())):
+            raise SpecError(*faults)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        yield from kind_faults(self)
+        yield from histogram_faults(self)
+        yield from planning_faults(self)
+        yield from confidential_source_faults(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -340,71 +373,54 @@ class CommonKeys(_Model):
         try:
             return cls.parse(content, folder=path.parent)
         except SpecError as error:
-            raise SpecError(f"{path}: {error}") from None
+            raise SpecError(*(f"{path}: {fault}" for fault in error.faults)) from None
 
     @classmethod
     def parse(cls, content: Mapping[str, Any], folder: str | Path = ".") -> Self:
         """Validate a mapping such as a YAML file holds."""
-        refuse_gaps(content)
+        if not isinstance(content, Mapping) or not all(isinstance(key, str) for key in content):
+            raise SpecError("A spec holds keys and values, such as 'release: my-release'.")
+        token = _FOLDER.set(Path(folder))
         try:
-            spec = cls.model_validate(dict(content))
-        except ValidationError as error:
-            raise SpecError(one_line(error, cls)) from None
-        spec._folder = Path(folder)
-        check_kind(spec.kind, spec)
-        check_histogram(spec)
-        for layout in filter(spec.comes_with_records, spec.hierarchies):
-            spec.require_public_areas(layout)
-        spec._check_register_is_public()
-        for name in spec.areas:
-            spec.areas_of_interest_come_with_records(name)
-        check_planning(spec)
-        return spec
+            return cls(**content)
+        finally:
+            _FOLDER.reset(token)
 
-    def comes_with_records(self, layout: HierarchySpec) -> bool:
-        """Whether this list of areas is in the file of the records."""
-        records, areas = self.data.source, layout.file
-        if records is None or areas is None:
-            return False
-        return may_share_rows(records, areas, self.resolve)
+    # Pydantic copies, constructs and unpickles without validation; a spec does not.
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with these keys changed, validated again."""
+        del deep  # nothing in a spec can be changed
+        return self.parse({**self._given, **(update or {})}, self._folder)
+
+    def copy(self, *, update: Mapping[str, Any] | None = None, **_: Any) -> Self:
+        return self.model_copy(update=update)
+
+    @classmethod
+    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
+        del _fields_set
+        return cls(**values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).parse, (self._given, self._folder)
 
     @property
-    def hierarchies(self) -> tuple[HierarchySpec, ...]:
+    def _given(self) -> dict[str, Any]:
+        """Keys that are not there by default."""
+        return {key: getattr(self, key) for key in self.model_fields_set}
+
+    @property
+    def hierarchies(self) -> dict[str, HierarchySpec]:
         """Of the areas; for flows of the origins, and of the destinations if they differ."""
-        both = (self.hierarchy, self.destinations)
-        return tuple(layout for layout in both if layout is not None)
+        both = {"hierarchy": self.hierarchy, "destinations": self.destinations}
+        return {key: layout for key, layout in both.items() if layout is not None}
 
-    def require_public_areas(self, layout: HierarchySpec) -> None:
-        """Areas that come with the records must be declared public."""
-        if not layout.public:
-            key = "hierarchy" if layout is self.hierarchy else "destinations"
-            raise SpecError(
-                f"The {key} comes from the confidential file: if the list of areas is public, "
-                f"say so with {key}: {{public: true}}; otherwise name a public file."
-            )
-
-    def areas_of_interest_come_with_records(self, name: str) -> bool:
-        """Whether the records' file lists areas of interest too; then that must be public."""
-        records, listed = self.data.source, self.areas[name].source
-        if records is None or listed is None:
+    def comes_with_records(self, source: str | SqlSource | None) -> bool:
+        """Whether something public is in the file of the records."""
+        records = self.data.source
+        if records is None or source is None:
             return False
-        same = may_share_rows(records, listed, self.resolve)
-        if same and not self.areas[name].public:
-            raise SpecError(
-                f"areas.{name} comes from the confidential file: if it is public which area "
-                f"belongs to which {name}, say so with public: true; otherwise name a public file."
-            )
-        return same
-
-    def _check_register_is_public(self) -> None:
-        if self.group_register is None or self.group_register.source is None:
-            return
-        records, register = self.data.source, self.group_register.source
-        if records is not None and may_share_rows(records, register, self.resolve):
-            raise SpecError(
-                "The register of groups comes from the confidential file, and a group whose only "
-                "member leaves would vanish from it: name a public file in group_register.source."
-            )
+        return may_share_rows(records, source, self.resolve)
 
     def resolve(self, path: str) -> Path:
         """A path in the spec, taken from the spec's folder."""
@@ -439,7 +455,3 @@ class CommonKeys(_Model):
                 "ledger": True,
             },
         )
-
-
-class Spec(HistogramKeys, CommonKeys):
-    """A release, as its owner describes it."""

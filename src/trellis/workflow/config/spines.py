@@ -5,21 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from trellis.planning.spine.regroup import MOST_CUTOFF
 from trellis.planning.spine.steps import Branch, Bypass, GroupLevel, RegroupLeaves, Step
+from trellis.workflow.config.base import Model
 from trellis.workflow.config.values import Exact, Name, PathText
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1)]
 Cutoff = Annotated[int, Field(ge=0, le=MOST_CUTOFF, strict=True)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AreasSpec(_Model):
+class AreasSpec(Model):
     """A category of areas of interest: a public file with areas of a level and their entities.
 
     Under the name of a published level there is no file, only the weight of the level.
@@ -44,14 +41,14 @@ class AreasSpec(_Model):
         return self
 
 
-class BranchSpec(_Model):
+class BranchSpec(Model):
     """Put the union of some areas on the spine."""
 
     level: Name
     inside: Names
 
 
-class RegroupSpec(_Model):
+class RegroupSpec(Model):
     """Redraw the level above the leaves."""
 
     areas: Names
@@ -59,7 +56,7 @@ class RegroupSpec(_Model):
     cut: Literal["fill", "even"] = "fill"
 
 
-class GroupSpec(_Model):
+class GroupSpec(Model):
     """Put a level of groups above a level."""
 
     level: Name
@@ -68,11 +65,11 @@ class GroupSpec(_Model):
     name: Name | None = None
 
 
-class BypassSpec(_Model):
+class BypassSpec(Model):
     """Bypass parents; there is nothing to set."""
 
 
-class StepSpec(_Model):
+class StepSpec(Model):
     """One reduction of the spine."""
 
     branch: BranchSpec | None = None

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, InstanceOf, PlainSerialize
 from trellis.planning.budget.shares import Shares
 
 MOST_DIGITS = 60
+MOST_CELL_NAME = 1000
 
 
 def to_fraction(value: Any) -> Fraction:
@@ -44,8 +45,14 @@ Exact = Annotated[Fraction, BeforeValidator(to_fraction), PlainSerializer(str, r
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .-]{0,79}$")]
 """A name that is safe in file names: letters, digits, space, dot, hyphen, underscore."""
 
-CellName = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w[\w .,+-]{0,199}$")]
+CellName = Annotated[str, AfterValidator(lambda name: check_cell_name(name.strip()))]
 """A cell of a wide table: its category, or one of each attribute with commas between."""
+
+
+def check_cell_name(name: str) -> str:
+    if not name or not name.isprintable() or len(name) > MOST_CELL_NAME:
+        raise ValueError(f"a cell is named by 1 to {MOST_CELL_NAME} printable characters")
+    return name
 
 
 def check_path(text: str) -> str:
@@ -71,7 +78,7 @@ def is_same_file(one: Path, other: Path) -> bool:
 def to_shares(value: Any) -> Shares:
     """Shares from `uniform`, a mapping of fractions, or `{weights: mapping}`."""
     if isinstance(value, Shares):
-        return value
+        value = _write_shares(value)
     if value == "uniform":
         return Shares()
     are_weights = isinstance(value, dict) and list(value) == ["weights"]

@@ -1,0 +1,62 @@
+"""Whether two frames that were handed over in Python are one.
+
+A register or a list of areas must not be the records. Which frame a program hands over is its
+owner's doing and tells nothing about the records, so frames that are one object, or lie in the same
+memory, may be refused. Equal content must not be: if it were, a release would prove that the
+records differ from the public frame, whatever the noise. Of that the operator is only warned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.lib.array_utils import byte_bounds
+
+from trellis.ingest.duckdb import as_table
+
+
+def are_one(one: Any, other: Any) -> bool:
+    """The same object, or views, columns or slices of the same memory under any wrapper."""
+    if one is other:
+        return True
+    # Both tables live to the end: memory of one that is gone could be used again by the other.
+    tables = as_table(one), as_table(other)
+    a, b = (
+        np.array([*_buffers(table), *_objects(frame)], dtype=np.uint64).reshape(-1, 2)
+        for table, frame in zip(tables, (one, other), strict=True)
+    )
+    return bool(((a[:, :1] < b[:, 1]) & (b[:, 0] < a[:, 1:])).any())
+
+
+def _buffers(table: pa.Table) -> Iterator[tuple[int, int]]:
+    """Most frames become Arrow tables without being copied."""
+    for column in table.columns:
+        for buffer in (buffer for chunk in column.chunks for buffer in chunk.buffers()):
+            if buffer is not None and buffer.size:
+                yield buffer.address, buffer.address + buffer.size
+
+
+def _objects(frame: Any) -> Iterator[tuple[int, int]]:
+    """Columns of Python objects in pandas are copied; they lie in NumPy arrays."""
+    if hasattr(frame, "items") and hasattr(frame, "dtypes"):
+        for _, column in frame.items():  # noqa: PERF102 (pandas has no values() of columns)
+            if column.dtype == object and len(column):
+                yield byte_bounds(column.to_numpy())
+
+
+def is_copy(one: Any, other: Any) -> bool:
+    """Whether `one` has rows of `other`, all of them in order, perhaps with fewer columns."""
+    a, b = as_table(one), as_table(other)
+    if not a.num_rows or a.num_rows != b.num_rows or not set(a.column_names) <= set(b.column_names):
+        return False
+    return all(_is_equal(a[name], b[name]) for name in a.column_names)
+
+
+def _is_equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    try:
+        return one.cast(pa.string()).equals(other.cast(pa.string()))
+    except pa.ArrowException:  # of a type that is not text, or of two types
+        return one.equals(other)
