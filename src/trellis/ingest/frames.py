@@ -25,7 +25,7 @@ def are_one(one: Any, other: Any) -> bool:
     # Both tables live to the end: memory of one that is gone could be used again by the other.
     tables = as_table(one), as_table(other)
     a, b = (
-        np.array([*_buffers(table), *_objects(frame)], dtype=np.uint64).reshape(-1, 2)
+        np.array([*_buffers(table), *_arrays(frame)], dtype=np.uint64).reshape(-1, 2)
         for table, frame in zip(tables, (one, other), strict=True)
     )
     return bool(((a[:, :1] < b[:, 1]) & (b[:, 0] < a[:, 1:])).any())
@@ -39,11 +39,11 @@ def _buffers(table: pa.Table) -> Iterator[tuple[int, int]]:
                 yield buffer.address, buffer.address + buffer.size
 
 
-def _objects(frame: Any) -> Iterator[tuple[int, int]]:
-    """Columns of Python objects in pandas are copied; they lie in NumPy arrays."""
+def _arrays(frame: Any) -> Iterator[tuple[int, int]]:
+    """Columns of pandas that lie in NumPy arrays: objects and reversed views would be copied."""
     if hasattr(frame, "items") and hasattr(frame, "dtypes"):
         for _, column in frame.items():  # noqa: PERF102 (pandas has no values() of columns)
-            if column.dtype == object and len(column):
+            if isinstance(column.dtype, np.dtype) and len(column):
                 yield byte_bounds(column.to_numpy())
 
 
