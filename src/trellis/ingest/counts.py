@@ -6,7 +6,7 @@ at fault: all of that is confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def tabulate(
         faults = [unknown_area(reader)]
         faults += [fault for c, n in names.items() for fault in number_faults(reader, c, n)]
         faults += [
-            _negative_cell(reader, name, form, [names[c] for c in cells[name]])
+            _negative_cell(reader, name, form, {names[c]: c for c in cells[name]})
             for name, form in zip(cells, forms, strict=True)
             if -1 in cells[name].values()
         ]
@@ -75,7 +75,7 @@ def tabulate(
     return TrueCounts(counts)
 
 
-def _negative_cell(reader: Reader, name: str, form: str, columns: Sequence[str]) -> Fault:
+def _negative_cell(reader: Reader, name: str, form: str, columns: Mapping[str, str]) -> Fault:
     return Fault(
         f"Cell {name!r} is negative in some rows of {reader.name}: "
         "what is subtracted must be a part of what is added.",

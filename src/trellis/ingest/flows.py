@@ -24,6 +24,7 @@ from trellis.ingest.rows import (
     logged,
     number_faults,
     refuse,
+    renamed,
     too_large,
 )
 from trellis.model.codes import Codes
@@ -60,7 +61,7 @@ def read_flows(source: Source, tree: FlowTree, columns: TripColumns, rules: Trip
         _join(reader, tree, columns)
         trips = f"SELECT o, d, cell, n FROM {JOINED}"
         if columns.unit is not None:
-            trips = _bounded(reader, columns.unit, rules)
+            trips = _bounded(reader, columns, rules)
         total = reader.query(f"SELECT CAST(sum(n) AS DOUBLE) AS total FROM ({trips})")
         if (total["total"][0].as_py() or 0) > MOST:
             raise too_large(reader, "n")
@@ -110,18 +111,18 @@ def _faults(reader: Reader, columns: TripColumns) -> Iterator[Fault]:
         f"{reader.name} has rows whose origin is missing or is not a leaf of the hierarchy. "
         + where,
         "o IS NULL",
-        ["origin"],
+        {"origin": columns.origin},
     )
     yield Fault(
         f"{reader.name} has rows whose destination is missing or is not a leaf of the hierarchy. "
         f"Trips without a destination must be completed or left out of the source. {where}",
         "d IS NULL",
-        ["destination"],
+        {"destination": columns.destination},
     )
     yield Fault(
         f"{reader.name} has rows with a category that is missing or not declared in attributes.",
         "cell IS NULL",
-        [f"attribute_{i}" for i in range(len(columns.attributes))],
+        {f"attribute_{i}": name for i, name in enumerate(columns.attributes)},
     )
     if columns.unit is not None:
         words = f"{reader.name} has rows without a unit in column {columns.unit!r}."
@@ -130,7 +131,7 @@ def _faults(reader: Reader, columns: TripColumns) -> Iterator[Fault]:
         yield from number_faults(reader, columns.count, "given")
 
 
-def _bounded(reader: Reader, column: str, rules: TripRules) -> str:
+def _bounded(reader: Reader, columns: TripColumns, rules: TripRules) -> str:
     """Trips as a query, after checking or capping those of each unit.
 
     Which trips of a unit are kept depends on its own trips alone, so a change of one unit moves
@@ -147,30 +148,35 @@ def _bounded(reader: Reader, column: str, rules: TripRules) -> str:
     wrong, words = f"> {rules.most}", "more trips"
     if rules.exactly:
         wrong, words = f"<> {rules.most}", "more or fewer trips"
+    where, unit = (
+        f"Some unit in column {columns.unit!r} of {reader.name}",
+        {"unit": columns.unit or ""},
+    )
     _refuse_units(
         reader,
-        f"Some unit in column {column!r} of {reader.name} has {words} than "
-        f"privacy.max_contribution, {rules.most}, for which noise is made. Declare another "
-        "number, or drop trips by a rule of the program: trips: {number: at_most, above: cap}.",
-        f"unit HAVING sum(n) {wrong}",
+        f"{where} has {words} than privacy.max_contribution, {rules.most}, for which noise is "
+        "made. Declare another number, or drop trips by a rule of the program: "
+        "trips: {number: at_most, above: cap}.",
+        f"sum(n) {wrong}",
+        unit,
     )
     if rules.distinct:
         _refuse_units(
             reader,
-            f"Some unit in column {column!r} of {reader.name} has a pair of areas twice, although "
-            "trips.distinct is declared. Take it back, or count such trips once: "
-            "trips: {number: at_most, above: cap}.",
-            "unit, origin, destination HAVING sum(n) > 1",
+            f"{where} has a pair of areas twice, although trips.distinct is declared. Take it "
+            "back, or count such trips once: trips: {number: at_most, above: cap}.",
+            "sum(n) > 1",
+            {**unit, "origin": columns.origin, "destination": columns.destination},
         )
     return f"SELECT o, d, cell, n FROM {JOINED}"
 
 
-def _refuse_units(reader: Reader, words: str, grouped: str) -> None:
-    """Raise if a group of the rows of a unit has what it must not have."""
-    if reader.query(f"SELECT 1 FROM {JOINED} GROUP BY {grouped} LIMIT 1").num_rows:
-        keys = grouped.partition(" HAVING")[0]
-        rows = f"SELECT {keys}, sum(n) AS trips, min(row, 100) AS rows FROM {JOINED}"
-        raise InputError(logged(reader, words, f"{rows} GROUP BY {grouped} ORDER BY {keys}"))
+def _refuse_units(reader: Reader, words: str, test: str, keys: Mapping[str, str]) -> None:
+    """Raise if the trips of a unit, or those of a unit between two areas, are at fault."""
+    grouped = f"FROM {JOINED} GROUP BY {', '.join(keys)} HAVING {test}"
+    if reader.query(f"SELECT 1 {grouped} LIMIT 1").num_rows:
+        shown = ", ".join([*renamed(keys), "sum(n) AS trips", "min(row, 100) AS rows"])
+        raise InputError(logged(reader, words, f"SELECT {shown} {grouped} ORDER BY rows"))
 
 
 def _leaf_codes(hierarchy: Hierarchy) -> Codes:

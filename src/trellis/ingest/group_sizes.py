@@ -145,18 +145,19 @@ def _join_units(
 
 
 def _record_faults(reader: Reader, columns: RecordColumns) -> Iterator[Fault]:
+    unit = {"unit": columns.group}
     yield Fault(
         f"{reader.name} has records whose group is missing or is not in the register. "
         "Complete the register from a public source, never from the records.",
         "leaf IS NULL",
-        ["unit"],
+        unit,
     )
     if columns.area is not None:
         yield Fault(
             f"{reader.name} has records whose area is not the area of their group in the "
             "register. A group is in one area.",
             "leaf IS NOT NULL AND leaf IS DISTINCT FROM stated",
-            ["unit", "code"],
+            {**unit, "code": columns.area},
         )
     if columns.quantity is not None:
         yield from number_faults(reader, columns.quantity, "quantity", "quantities")
@@ -165,7 +166,7 @@ def _record_faults(reader: Reader, columns: RecordColumns) -> Iterator[Fault]:
             "data.max_quantity, for which the noise is made. Declare a larger one, or bound the "
             "quantities.",
             f"TRY_CAST(quantity AS HUGEINT) > {columns.max_quantity}",
-            ["unit", "quantity"],
+            {**unit, "quantity": columns.quantity},
         )
 
 

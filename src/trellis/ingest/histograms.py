@@ -126,6 +126,8 @@ def _cells(reader: Reader, schema: Schema, columns: Mapping[str, str]) -> tuple[
             f"category of attribute {name!r}. Declare every category in schema, or clean the "
             "records."
         )
-        faults.append(Fault(words, f"place_{i} IS NULL", ["area", f"attribute_{i}"]))
+        faults.append(
+            Fault(words, f"place_{i} IS NULL", {"area": "area", f"attribute_{i}": columns[name]})
+        )
     reader.view(CELLS, f"SELECT {JOINED}.*, {', '.join(places)} FROM {JOINED} {' '.join(joins)}")
     return " + ".join(terms), faults

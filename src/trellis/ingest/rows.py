@@ -7,7 +7,8 @@ at fault: all of that is confidential, and goes to the confidential log if there
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +37,14 @@ _TEXT_NUMBER = r"'\s*[+-]?[0-9]{1,300}(\.[0-9]{0,9})?\s*'"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Rows at fault: words that may be shown, a test in SQL, and what the log shows of each row."""
+    """Rows at fault: words that may be shown, a test in SQL, and what the log shows of each row.
+
+    `columns` have names of ours; beside them stand the names that the log calls them.
+    """
 
     words: str
     test: str
-    columns: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 def refuse(reader: Reader, faults: Sequence[Fault], rows: str = JOINED) -> None:
@@ -62,10 +66,15 @@ def refuse_found(reader: Reader, faults: Sequence[Fault], rows: str = JOINED) ->
 
 
 def _with_rows(reader: Reader, fault: Fault, rows: str) -> str:
-    columns = ", ".join(["row", *fault.columns])
+    columns = ", ".join(["row", *renamed(fault.columns)])
     first = f"SELECT unnest(min(row, {MOST_LOGGED}) FILTER (WHERE {fault.test})) FROM {rows}"
     sql = f"SELECT {columns} FROM {rows} WHERE row IN ({first}) ORDER BY row"
     return logged(reader, fault.words, sql)
+
+
+def renamed(columns: Mapping[str, str]) -> list[str]:
+    """Columns under the names that they have in the source."""
+    return [f"{ours} AS {quoted(theirs)}" for ours, theirs in columns.items()]
 
 
 def logged(reader: Reader, words: str, sql: str) -> str:
@@ -79,9 +88,13 @@ def _lines(reader: Reader, words: str, sql: str) -> Iterator[str]:
     yield words
     found = reader.query(f"SELECT * FROM ({sql}) LIMIT {MOST_LOGGED}").to_pylist()
     for row in found:
-        yield "  " + ", ".join(f"{name} {value!r}" for name, value in row.items())
+        yield "  " + ", ".join(f"{name} {_shown(value)}" for name, value in row.items())
     if len(found) == MOST_LOGGED:
         yield f"  (the first {MOST_LOGGED:,})"
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, Decimal) else repr(value)  # a HUGEINT is a Decimal
 
 
 def join_leaves(reader: Reader, hierarchy: Hierarchy, code: str, names: Mapping[str, str]) -> None:
@@ -111,7 +124,7 @@ def unknown_area(reader: Reader) -> Fault:
         f"{reader.name} has rows whose area is missing or is not a leaf of the hierarchy. "
         "Compare its area codes (spelling, leading zeros) with the public list of areas.",
         "leaf IS NULL",
-        ["area"],
+        {"area": "area"},
     )
 
 
@@ -164,7 +177,7 @@ def number_faults(reader: Reader, column: str, name: str, what: str = "counts") 
             f"Column {column!r} of {reader.name} has {words} {what}. "
             "Every row needs a whole number of at least zero.",
             test,
-            [name],
+            {name: column},
         )
         for words, test in tests.items()
     ]
