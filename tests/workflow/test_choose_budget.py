@@ -1,10 +1,16 @@
 """Specs that leave shares or the budget to be computed."""
 
+import shutil
 from fractions import Fraction
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
-from trellis.errors import InputError, SpecError, TrellisError
+from trellis.cli.app import app
+from trellis.errors import ConfidentialWarning, InputError, SpecError, TrellisError
 from trellis.planning.budget import allocate
 from trellis.verify.verify import verify_run
 from trellis.workflow.api import plan, run
@@ -120,6 +126,60 @@ def test_the_confidential_file_is_refused_under_another_name(world, tmp_path, di
     else:
         other.symlink_to(people)
     refused(lambda: world(privacy__shares={"optimal": {"prior": "public.csv"}}))
+
+
+def same_counts(folder):
+    """The counts of the records in other files: copied, shuffled, with fewer columns, as Parquet."""
+    people = pa_csv.read_csv(folder / "people.csv")
+    backwards = people.take(list(range(people.num_rows))[::-1])
+    shutil.copy(folder / "people.csv", folder / "copy.csv")
+    pa_csv.write_csv(backwards, folder / "shuffled.csv")
+    pa_csv.write_csv(people.select(["town", "people"]), folder / "fewer.csv")
+    pq.write_table(people, folder / "other.parquet")
+    return ["copy.csv", "shuffled.csv", "fewer.csv", "other.parquet"]
+
+
+def test_a_prior_with_the_counts_of_the_records_is_asked_about_and_not_refused(world, tmp_path):
+    world()
+    for name in same_counts(tmp_path):
+        spec = world(release=name, privacy__shares={"optimal": {"prior": name}})
+        with pytest.warns(ConfidentialWarning, match="The prior has the counts of the records"):
+            check(spec)
+        with pytest.warns(ConfidentialWarning, match="tell about them, outside any budget"):
+            run(spec)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_prior_with_one_other_count_is_not_asked_about(world, tmp_path):
+    world()
+    people = pa_csv.read_csv(tmp_path / "people.csv").to_pydict()
+    people["people"][0] += 1
+    pa_csv.write_csv(pa.table(people), tmp_path / "nearly.csv")
+    check(world(privacy__shares={"optimal": {"prior": "nearly.csv"}}))
+
+
+def test_the_command_warns_and_asks_on_a_terminal_alone(world, tmp_path, monkeypatch):
+    world(privacy__shares={"optimal": {"prior": "copy.csv"}})
+    same_counts(tmp_path)
+    spec = str(tmp_path / "spec.yaml")
+    warned = CliRunner().invoke(app, ["--quiet", "check", spec])
+    assert (warned.exit_code, warned.stdout) == (0, "")
+    assert warned.stderr.startswith("warning: The prior has the counts of the records")
+    asked = []
+
+    def answer(text, **_):
+        asked.append(text)
+        return False
+
+    monkeypatch.setattr("trellis.cli.terminal.typer.confirm", answer)
+    monkeypatch.setattr("trellis.cli.terminal.is_attended", lambda: True)
+    stopped = CliRunner().invoke(app, ["run", spec])
+    assert (stopped.exit_code, asked) == (2, ["Go on?"])
+    assert "Stopped. Nothing was spent." in stopped.stderr
+    assert not (tmp_path / "runs").exists()
+    monkeypatch.setattr("trellis.cli.terminal.is_attended", lambda: False)
+    assert CliRunner().invoke(app, ["run", spec]).exit_code == 0
+    assert len(asked) == 1
 
 
 def test_the_confidential_file_is_refused_as_crosswalk(world):

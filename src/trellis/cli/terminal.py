@@ -83,7 +83,7 @@ class Terminal:
     def confirm(self, text: str) -> None:
         """The same; on a terminal, somebody is there to decide."""
         self.advise(text)
-        if sys.stdin.isatty() and self._err.is_terminal and not typer.confirm("Go on?", err=True):
+        if is_attended() and not typer.confirm("Go on?", err=True):
             raise TrellisError("Stopped. Nothing was spent.")
 
     def faults(self, error: TrellisError) -> None:
@@ -131,6 +131,11 @@ def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
                 bar.update(task, total=100, completed=shown, share=f"{shown} %")
 
         yield tell
+
+
+def is_attended() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def one_line(text: str) -> str:

@@ -219,11 +219,17 @@ class Reader:
             f"SELECT Delimiter AS found FROM sniff_csv('{place}', {_OPTIONS['read_csv']})"
         )
         found = sniffed["found"][0].as_py()
-        # Where lines have different numbers of columns, the engine takes each line for one column.
         names = _QUOTED.sub("", first_line)
-        if found not in names and any(map(names.count, _SEPARATORS)):
-            found = max(_SEPARATORS, key=names.count)
-        return "'" + found.replace("'", "''") + "'"
+        if found in names or not any(map(names.count, _SEPARATORS)):
+            return "'" + found.replace("'", "''") + "'"
+        # Where lines have different numbers of columns, the engine takes each line for one column.
+        separator = max(_SEPARATORS, key=names.count)
+        columns = ", ".join(f"c{i}: 'VARCHAR'" for i in range(names.count(separator) + 1))
+        self.query(
+            f"SELECT count(*) FROM read_csv('{place}', auto_detect = false, header = true, "
+            f"delim = '{separator}', quote = '\"', escape = '\"', columns = {{{columns}}})"
+        )
+        return f"'{separator}'"
 
     def _parquet_names(self, place: str) -> list[str]:
         """Names of columns, but not of the fields inside of them."""
@@ -266,7 +272,7 @@ class Reader:
             if line is None or not self.confidential:
                 return f"{words} Look at line {line[1]}." if line else words
             return f"{words} Which line: {note([f'{self.name}, line {line[1]}: {words}'])}."
-        if "utf-8" in text:
+        if "This file is not utf-8" in text:
             return "it is not text in UTF-8."
         if isinstance(error, duckdb.OutOfMemoryException):
             return "there is not enough memory."

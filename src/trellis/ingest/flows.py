@@ -148,10 +148,8 @@ def _bounded(reader: Reader, columns: TripColumns, rules: TripRules) -> str:
     wrong, words = f"> {rules.most}", "more trips"
     if rules.exactly:
         wrong, words = f"<> {rules.most}", "more or fewer trips"
-    where, unit = (
-        f"Some unit in column {columns.unit!r} of {reader.name}",
-        {"unit": columns.unit or ""},
-    )
+    where = f"Some unit in column {columns.unit!r} of {reader.name}"
+    unit = {"unit": columns.unit or ""}
     _refuse_units(
         reader,
         f"{where} has {words} than privacy.max_contribution, {rules.most}, for which noise is "
