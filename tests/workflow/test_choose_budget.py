@@ -129,7 +129,7 @@ def test_the_confidential_file_is_refused_under_another_name(world, tmp_path, di
 
 
 def same_counts(folder):
-    """The counts of the records in other files: copied, shuffled, with fewer columns, as Parquet."""
+    """The counts of the records in other files: copied, shuffled, fewer columns, as Parquet."""
     people = pa_csv.read_csv(folder / "people.csv")
     backwards = people.take(list(range(people.num_rows))[::-1])
     shutil.copy(folder / "people.csv", folder / "copy.csv")

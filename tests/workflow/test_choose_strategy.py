@@ -9,10 +9,11 @@ from typer.testing import CliRunner
 
 from histogram_release_worlds import PEOPLE, STRATEGY, TREE, write_histogram_world
 from trellis.cli.app import app
-from trellis.errors import SpecError
+from trellis.errors import ConfidentialWarning, SpecError
 from trellis.planning.budget.allocation import split_budget
 from trellis.verify.verify import verify_run
 from trellis.workflow.api import plan, run
+from trellis.workflow.check import check
 from trellis.workflow.config import Spec
 from trellis.workflow.plan_report import plan_report, report_to_json
 from worlds import REMOVE
@@ -53,6 +54,15 @@ def test_levels_and_queries_are_chosen_together(world):
     assert sum(shares.values()) == 1
     assert ("town", "detailed") in shares
     assert {query for _, query in shares} <= {"total", "adult * sex", "detailed"}
+
+
+def test_a_prior_with_the_histograms_of_the_records_is_asked_about(world, tmp_path):
+    world()
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "people.csv").read_bytes())
+    spec = world(strategy="optimal", privacy__shares={"optimal": {"prior": "copy.csv"}})
+    with pytest.warns(ConfidentialWarning, match="The prior has the counts of the records"):
+        check(spec)
+    check(world(strategy="optimal", privacy__shares={"optimal": {"prior": "old.csv"}}))
 
 
 def test_stated_levels_are_kept(world):

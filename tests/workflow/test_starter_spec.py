@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from trellis.cli.app import app
 from trellis.errors import SpecError
+from trellis.ingest.headers import is_header
 from trellis.workflow.config import Spec
 from trellis.workflow.config.gaps import GAP
 from worlds import SPEC, changed, write_world
@@ -92,6 +93,55 @@ def test_the_starter_is_refused_until_it_is_filled_in(tmp_path):
     assert invoke("check", tmp_path / "spec.yaml").exit_code == 0
 
 
+FILLED = {
+    "release: FILL_IN": "release: x",
+    "dataset: FILL_IN": "dataset: x",
+    "  source: FILL_IN": "  source: public.csv",
+    "columns: [FILL_IN]": "columns: [nation, town]",
+    "unit: FILL_IN": "unit: person",
+    "neighbours: FILL_IN": "neighbours: add_remove",
+    "max_contribution: FILL_IN": "max_contribution: 1",
+    "mechanism: FILL_IN": "mechanism: discrete_laplace",
+    "budget: FILL_IN": "budget: {epsilon: 1}",
+    "shares: FILL_IN": "shares: uniform",
+    "area: FILL_IN": "area: town",
+    "origin: FILL_IN": "origin: town",
+    "destination: FILL_IN": "destination: work",
+    "group: FILL_IN": "group: home",
+    "schema: FILL_IN": "schema: {sex: [f, m]}",
+    "cap: FILL_IN": "cap: 4",
+    "groups: FILL_IN": "groups: true",
+}
+
+
+@pytest.mark.parametrize("kind", ["counts", "histograms", "group_sizes", "flows"])
+def test_every_kind_has_a_starter_that_works_once_it_is_filled_in(tmp_path, kind):
+    records = {
+        "town": ["a", "a", "b"],
+        "work": ["a", "b", "b"],
+        "home": [1, 1, 2],
+        "sex": ["f", "m", "f"],
+    }
+    pq.write_table(pa.table(records), tmp_path / "records.parquet")
+    (tmp_path / "public.csv").write_text("nation,town,home\nn,a,1\nn,b,2\n")
+    text = started(tmp_path, "--kind", kind)
+    assert yaml.safe_load(text)["kind"] == ("counts" if kind == "histograms" else kind)
+    with pytest.raises(SpecError, match="still stands at") as refused:
+        Spec.load(tmp_path / "spec.yaml")
+    assert "privacy.budget" in str(refused.value)
+    for gap, value in FILLED.items():
+        text = text.replace(gap, value)
+    (tmp_path / "spec.yaml").write_text(text)
+    assert invoke("check", tmp_path / "spec.yaml").exit_code == 0
+    assert ("schema" in text) == (kind == "histograms")
+
+
+def test_help_names_every_kind():
+    words = " ".join(invoke("init", "--help").stdout.split())
+    assert "counts|histograms|group_sizes|flows" in words
+    assert invoke("init", "x.csv", "--kind", "orbits").exit_code == 2
+
+
 @pytest.mark.parametrize("key", ["privacy__unit", "data__area", "release", "privacy__budget__rho"])
 def test_every_gap_is_refused_by_name(key):
     with pytest.raises(SpecError, match=key.replace("__", r"\.")):
@@ -123,14 +173,60 @@ def test_csv_columns_are_text(tmp_path, monkeypatch):
     assert "canary" not in text
 
 
-@pytest.mark.parametrize("first", ["4711,canary", "1.5,canary"])
-def test_a_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
-    (tmp_path / "people.csv").write_text(f"{first}\n4712,canary\n")
+WITHOUT_HEADER = {
+    "a number": "4711,canary\n4712,other\n",
+    "a fraction": "1.5,canary\n2.5,canary\n",
+    "a value again": "canary,f\nother,m\nthird,f\n",
+    "codes": "canary1,f4711\nother2,m4711\n",
+    "names": "canary,berlin\nbob,paris\neve,rome\n",
+    "one line": "canary,f4711\n",
+    "an empty name": "canary,\nbob,x\n",
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_HEADER)
+def test_a_first_line_that_may_be_a_record_is_refused_and_not_quoted(tmp_path, case):
+    (tmp_path / "people.csv").write_text(WITHOUT_HEADER[case])
     result = invoke("init", tmp_path / "people.csv", "--out", tmp_path / "spec.yaml")
     assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
     assert "canary" not in result.output
     assert "471" not in result.output
     assert not (tmp_path / "spec.yaml").exists()
+
+
+def test_somebody_who_knows_may_say_that_the_first_line_names_columns(tmp_path):
+    (tmp_path / "people.csv").write_text("name,city\nbob,paris\neve,rome\n")
+    arguments = ("init", tmp_path / "people.csv", "--out", tmp_path / "spec.yaml")
+    assert "say so with --header" in invoke(*arguments).stderr
+    assert invoke(*arguments, "--header").exit_code == 0
+    assert "paris" not in (tmp_path / "spec.yaml").read_text()
+    (tmp_path / "people.csv").write_text("4711,city\n1,paris\n")
+    (tmp_path / "spec.yaml").unlink()
+    assert invoke(*arguments, "--header").exit_code == 2  # whoever says so
+
+
+SEX, CODES = ["f", "m"] * 15, [f"{i:05d}" for i in range(30)]
+HEADERS = {
+    "numbers below": (["age"], [["41", "7"]], True),
+    "digits below": (["town"], [["a1", "b7"]], True),
+    "few categories": (["sex"], [SEX], True),
+    "one length": (["code"], [["abcde"] * 30], True),
+    "another column tells": (["name", "age"], [["bob", "eve"], ["41", "7"]], True),
+    "texts": (["name"], [["bob", "eve"]], None),
+    "no rows": (["name"], [[]], None),
+    "empty rows": (["name"], [[None, ""]], None),
+    "few rows": (["name"], [["f", "m"]], None),
+    "a number": (["17"], [["18"]], False),
+    "nothing": ([" "], [["18"]], False),
+    "a value again": (["f", "41"], [SEX, CODES], False),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_what_tells_a_header_from_a_record(case):
+    names, columns, expected = HEADERS[case]
+    assert is_header(names, columns) is expected
 
 
 HOSTILE = [

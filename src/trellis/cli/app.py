@@ -28,7 +28,6 @@ app = typer.Typer(
     name="trellis",
     help="Differentially private release of hierarchical data.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # their tracebacks print local variables: confidential values
     rich_markup_mode=None,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +13,30 @@ from trellis.cli.terminal import Quiet
 NAME = "init"
 
 
+class Kind(StrEnum):
+    """Kinds of releases; histograms are counts by several attributes."""
+
+    COUNTS = "counts"
+    HISTOGRAMS = "histograms"
+    GROUP_SIZES = "group_sizes"
+    FLOWS = "flows"
+
+
 def command(
     ctx: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The records.")],
     out: Annotated[Path, typer.Option("--out", help="The spec to write.")] = Path("spec.yaml"),
+    kind: Annotated[Kind, typer.Option("--kind", help="What is to be published.")] = Kind.COUNTS,
+    header: Annotated[
+        bool, typer.Option("--header", help="The first line of the file names its columns.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a starter spec from names and types of columns. No value is looked at."""
+    """Write a starter spec for any kind of release, from names of columns."""
     from trellis.workflow.config.gaps import GAP
     from trellis.workflow.starter import write_starter
 
-    gaps = write_starter(source, out)
+    gaps = write_starter(source, out, kind, has_header=header)
     ctx.obj.hushed(quiet).say(
         f"Wrote {out}. Decide on the {gaps} keys that say {GAP}, then run trellis check {out}."
     )

@@ -86,6 +86,19 @@ def parse_query(schema: Schema, name: str) -> Query:
     return query
 
 
+def named_query(schema: Schema, name: str) -> Query:
+    """The query that people mean: its attributes stand in the order of the schema.
+
+    So `b * a` is `a * b`, and one query has one name in a plan. A plan that was made before may
+    have others: `parse_query` takes them as they stand.
+    """
+    query = parse_query(schema, name)
+    ordered = sorted(query.factors, key=lambda factor: factor.attribute)
+    if list(query.factors) == ordered:
+        return query
+    return parse_query(schema, " * ".join(factor.name for factor in ordered))
+
+
 def is_finer(fine: Query, coarse: Query) -> bool:
     """Whether each cell of `fine` lies within one cell of `coarse`."""
     image = np.full(fine.n_cells, -1, dtype=np.int64)

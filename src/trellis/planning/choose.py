@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import parse_query
+from trellis.model.queries import named_query, parse_query
 from trellis.model.schema import Schema
 from trellis.numerics.histograms.commuting import Algebra
 from trellis.planning.area_variance import AreaAim, AreaModel, MeasuredTree
@@ -137,7 +137,7 @@ class Scene:
         names = self.hierarchy.level_names
         if level not in names:
             raise SpecError(f"accuracy names level {level!r}; the hierarchy has {_listed(names)}.")
-        asked = parse_query(self.schema, query)
+        asked = named_query(self.schema, query)
         if level in self.exact and asked.n_cells == 1:
             raise SpecError(
                 f"accuracy: totals of level {level!r} are published exactly, so that no target is "
@@ -153,7 +153,7 @@ class Scene:
             raise SpecError(
                 f"accuracy names areas {area!r}; {there} declared under areas. Declare them there."
             )
-        return Target(None, area, parse_query(self.schema, query), within, confidence)
+        return Target(None, area, named_query(self.schema, query), within, confidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histograms import COMPLETE, MOST_PASS_CELLS, HistogramPlan
 from trellis.model.plan import Plan, PlannedQuery
-from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, parse_query
+from trellis.model.queries import DETAILED, TOTAL, Query, is_finer, named_query, parse_query
 from trellis.model.rules import edit_rule_cells, impossible_cells
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares, noise_for_shares
@@ -151,7 +151,7 @@ def within_level(schema: Schema, level: str, wish: Shares) -> dict[str, Fraction
     named: dict[str, Fraction] = {}
     parsed: list[Query] = []
     for name, value in wish.values.items():
-        query = parse_query(schema, name)
+        query = named_query(schema, name)
         for other in parsed:
             if same_cells(query, other):
                 raise SpecError(
@@ -222,7 +222,7 @@ def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
     """Names of the marginals that each family fixes first, in this order."""
     parsed: list[Query] = []
     for name in wish:
-        query = parse_query(schema, name)
+        query = named_query(schema, name)
         if query.n_cells > MOST_PASS_CELLS:
             raise SpecError(
                 f"estimate.passes: {name!r} has {query.n_cells:,} cells, and a pass may fix "
@@ -250,7 +250,7 @@ def published_tables(
     tables: dict[tuple[str, str], None] = {}
     for level in levels:
         for name in wish.get(level, wish.get(DEFAULT, ())):
-            pair = level, parse_query(schema, name).name
+            pair = level, named_query(schema, name).name
             if pair in tables:
                 raise SpecError(f"output.tables.{level} lists {name!r} twice.")
             tables[pair] = None

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import DETAILED, TOTAL, parse_query
+from trellis.model.queries import DETAILED, TOTAL, named_query, parse_query
 from trellis.model.schema import Schema
 from trellis.planning.budget import Shares
 from trellis.planning.choose import SlotKey
@@ -77,7 +77,7 @@ def table_aims(
         asked = parse_query(schema, query)
         weight = given.get(level, given.get(DEFAULT, Fraction(1)))
         if isinstance(weight, Mapping):
-            named = {parse_query(schema, name).name: value for name, value in weight.items()}
+            named = {named_query(schema, name).name: value for name, value in weight.items()}
             weight = named.get(asked.name, Fraction(1))
         if weight < 0:
             raise SpecError("strategy.optimal.weights: weights must be 0 or more.")
@@ -93,7 +93,7 @@ def _check_queries(
 ) -> None:
     published = [query for at, query in tables if level in (at, DEFAULT)]
     for name in weights:
-        if parse_query(schema, name).name not in published:
+        if named_query(schema, name).name not in published:
             raise SpecError(
                 f"strategy.optimal.weights.{level} names {name!r}, which is not published there. "
                 "List it under output.tables, or take it out."

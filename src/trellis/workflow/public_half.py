@@ -32,7 +32,7 @@ from trellis.model.flows import FLOWS
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_estimates import FIT_TOLERANCE, HistogramEstimates
 from trellis.model.plan import Plan
-from trellis.model.queries import parse_query
+from trellis.model.queries import named_query, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.numerics.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
@@ -109,10 +109,12 @@ class Release:
         self._require(level)
         if self.plan.histogram is None:
             raise RunFolderError("Only a release of histograms has measurements by query.")
-        planned = self.plan.query(level, parse_query(self.plan.schema, query).name)
+        there = [q.query for q in self.plan.queries if q.level == level]
+        planned = self.plan.query(level, self._name(query, there))
         if planned is None:
-            there = ", ".join(q.query for q in self.plan.queries if q.level == level)
-            raise RunFolderError(f"Of level {level!r} were measured: {there or 'nothing'}.")
+            raise RunFolderError(
+                f"Of level {level!r} were measured: {', '.join(there) or 'nothing'}."
+            )
         return load_measurement(self.path / "measurements", planned)
 
     @property
@@ -132,9 +134,14 @@ class Release:
         there = [name for of_level, name in self.plan.histogram.tables if of_level == level]
         if query is None and len(there) == 1:
             return table_name(there[0])
-        if query is None or parse_query(self.plan.schema, query).name not in there:
+        if query is None or (name := self._name(query, there)) not in there:
             raise RunFolderError(f"Level {level!r} has tables of {', '.join(there) or 'nothing'}.")
-        return table_name(parse_query(self.plan.schema, query).name)
+        return table_name(name)
+
+    def _name(self, query: str, there: Sequence[str]) -> str:
+        """A query as the plan calls it; older plans took the attributes in the order given."""
+        given = parse_query(self.plan.schema, query).name
+        return given if given in there else named_query(self.plan.schema, query).name
 
     def statistics(self, level: str) -> pa.Table:
         """Statistics of group sizes: geocode, level, statistic, value, lower, upper."""
