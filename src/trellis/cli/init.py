@@ -32,7 +32,7 @@ def command(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a starter spec for any kind of release, from names of columns."""
+    """Write a starter spec of any kind from the columns of a file."""
     from trellis.workflow.config.gaps import GAP
     from trellis.workflow.starter import write_starter
 
