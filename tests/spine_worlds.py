@@ -18,12 +18,13 @@ SPEC: dict[str, Any] = {
     "dataset": "small",
     "data": {"area": "geoid", "cells": {"total": "pop"}},
     "hierarchy": {
+        "public": True,  # areas and places are columns of the records
         "code": {"column": "geoid", "width": 15},
         "prefixes": {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15},
     },
     "areas": {
-        "place": {"area": "geoid", "entity": "place"},
-        "zone": {"area": "geoid", "entity": "zone"},
+        "place": {"area": "geoid", "entity": "place", "public": True},
+        "zone": {"area": "geoid", "entity": "zone", "public": True},
     },
     "spine": [{"regroup_leaves": {"areas": ["place"], "fanout_cutoff": 2}}, "bypass"],
     "privacy": {

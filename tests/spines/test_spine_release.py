@@ -283,7 +283,7 @@ def test_a_spine_with_other_classes_is_not_measured(finished):
         ),
         ({"spine": [{"regroup_leaves": {"areas": ["place"]}, "bypass": {}}]}, "one of branch"),
         ({"spine": [{"regroup": {"areas": ["place"]}}]}, "Unknown key"),
-        ({"spine": [{"regroup_leaves": {"areas": []}}]}, "at least 1"),
+        ({"spine": [{"regroup_leaves": {"areas": []}}]}, "1 or more"),
         ({"spine": [{"regroup_leaves": {"areas": ["place"], "fanout_cutoff": -1}}]}, "0"),
         ({"estimate": {"method": "topdown"}}, "no use for a spine"),
         ({"privacy": {"shares": {"county": "1/2", "tract": "1/2"}}}, "must be measured"),
@@ -297,7 +297,14 @@ def test_a_spine_with_other_classes_is_not_measured(finished):
         ({"areas": {"park": {"area": "geoid"}}}, "go together"),
         ({"areas": {"place": {"area": "geoid", "entity": "place", "weight": -1}}}, "at least 0"),
         ({"areas": {"place": {"area": "geoid", "entity": "place", "colour": 1}}}, "Unknown key"),
-        ({"areas": {"place": {"area": "geoid", "entity": "place", "level": "x"}}}, "names level"),
+        (
+            {
+                "areas": {
+                    "place": {"area": "geoid", "entity": "place", "level": "x", "public": True}
+                }
+            },
+            "names level",
+        ),
     ],
     ids=str,
 )
@@ -368,9 +375,10 @@ def test_areas_of_the_records_file_must_be_declared_public(tmp_path):
         spec(tmp_path, data={"source": "blocks.parquet"}, areas={"place": place})
 
 
-def test_errors_of_the_records_file_quote_nothing(tmp_path):
-    twice = pa.concat_tables([TABLE, TABLE.slice(0, 1).set_column(
-        3, "place", pa.array(["CANARY"]))])  # fmt: skip
+def test_errors_of_the_records_file_quote_what_is_declared_public_and_nothing_else(tmp_path):
+    counts = TABLE.set_column(1, "pop", pa.array([76_543_210] * TABLE.num_rows))
+    other = counts.slice(0, 1).set_column(3, "place", pa.array(["P99"]))
+    twice = pa.concat_tables([counts, other])
     pq.write_table(twice, tmp_path / "blocks.parquet")
     place = {"area": "geoid", "entity": "place", "source": "blocks.parquet", "public": True}
     with pytest.raises(InputError) as error:
@@ -378,8 +386,9 @@ def test_errors_of_the_records_file_quote_nothing(tmp_path):
             spec(tmp_path, data={"source": "blocks.parquet"}, areas={"place": place}),
             hierarchy=TABLE.select(["geoid"]), areas={"zone": TABLE},
         )  # fmt: skip
-    assert "CANARY" not in str(error.value)
-    assert CODES[0] not in str(error.value)
+    assert "'P99'" in str(error.value)
+    assert CODES[0] in str(error.value)
+    assert "7654" not in str(error.value)
 
 
 def test_a_changed_file_of_areas_is_noticed_on_resume(tmp_path):
