@@ -25,22 +25,29 @@ from numba import njit
 
 from trellis.numerics.histograms.rule_search import better_table
 from trellis.numerics.histograms.rule_steps import (
+    BRING,
+    EMPTY,
     NOTHING,
+    ONE,
+    START,
+    STRICT,
     best_step,
     breaks,
     family_of,
     n_broken,
     take_step,
+    undo,
 )
 
 MOST_EMPTIED = 64
 """Units of a that are moved away one by one; more are moved together."""
 
-SMALL = 200
-"""Cells x children up to which a better table is always looked for."""
-
-REGRET = 0.02
-"""Part of the cost, paid because siblings cannot spare a unit, from which on one is looked for."""
+SMALL = 256
+"""Cells x children up to which a better table is looked for if rules cost more than `NEAR`."""
+NEAR = 1.02
+DEAR = 2.0
+"""What one rule may cost above the cheapest step before a better table is looked for, in units of
+what one person costs who moves between exact siblings."""
 
 
 @njit(nogil=True, cache=True)
@@ -51,54 +58,52 @@ def enforce(bounds, queries, rules, blocked, outside, e, y):
     there is none. Residuals `e` are kept up to date.
     """
     family = family_of(bounds, queries, rules, blocked, outside, e, y)
-    before = y.copy()
+    before, cost = y.copy(), family.cost[0]
     regret = _mend_all(family)
-    if outside == NOTHING and (y.size <= SMALL or regret > REGRET * family.cost[0]):
+    small = y.size <= SMALL and (family.cost[0] > NEAR * cost or n_broken(family) > 0)
+    if outside == NOTHING and (small or regret > DEAR * queries.weight.sum()):
         better_table(family, before)
     return n_broken(family)
 
 
 @njit(nogil=True, cache=True)
 def _mend_all(family):
-    """Mend rule by rule; returns what was paid above the cheapest steps that break other rules."""
-    steps = np.empty((MOST_EMPTIED, 3), np.int64)
+    """Mend rule by rule; returns the most that one cost above a step that may break others."""
     regret = 0.0
     while True:
         mended = 0
         for c in range(family.given.shape[1]):
             for r in range(family.given.shape[0]):
                 if breaks(family, r, c):
-                    done, more = _mend(family, r, c, steps)
+                    done, more = _mend(family, r, c)
                     mended += done
-                    regret += more
+                    regret = max(regret, more)
         if mended == 0 and family.outside == NOTHING:
             mended = _gather_one(family)
-            regret += np.inf if mended else 0.0
+            regret = np.inf if mended else regret
         if mended == 0:
             return regret
 
 
 @njit(nogil=True, cache=True)
-def _mend(family, r, c, steps):
-    """Mend one broken rule of one child; False, and nothing changed, if no steps do it."""
-    bring, cheapest = best_step(family, r, c, True, True)
-    spent, taken = 0.0, 0
+def _mend(family, r, c):
+    """Mend one broken rule of one child: whether steps do it, and their regret."""
+    bring, cheapest = best_step(family, r, c, BRING, STRICT)
+    family.logged[0] = START
+    cost = family.cost[0]
     if family.given[r, c] <= MOST_EMPTIED:
-        while breaks(family, r, c) and spent < bring.cost:
-            step, _ = best_step(family, r, c, False, True)
+        while breaks(family, r, c) and family.cost[0] - cost < bring.cost:
+            step, _ = best_step(family, r, c, EMPTY, STRICT)
             if step.sibling == NOTHING:
                 break
-            take_step(family, c, step.sibling, step.gives, step.gets, 1)
-            steps[taken] = step.sibling, step.gives, step.gets
-            spent += step.cost
-            taken += 1
+            take_step(family, c, step.sibling, step.gives, step.gets, ONE)
+    spent = family.cost[0] - cost
     if not breaks(family, r, c) and spent < bring.cost:
-        return True, max(0.0, spent - cheapest)
-    for i in range(taken - 1, -1, -1):
-        take_step(family, c, steps[i, 0], steps[i, 2], steps[i, 1], 1)
+        return True, spent - min(spent, cheapest)
+    undo(family, START, cost)
     if bring.sibling == NOTHING:
         return False, 0.0
-    take_step(family, c, bring.sibling, bring.gives, bring.gets, 1)
+    take_step(family, c, bring.sibling, bring.gives, bring.gets, ONE)
     return True, bring.cost - cheapest
 
 
@@ -109,8 +114,9 @@ def _gather_one(family):
         for r in range(family.given.shape[0]):
             if not breaks(family, r, c):
                 continue
-            if _gather(family, r, c, False) or _gather(family, r, c, True):
-                return 1
+            for everything in (False, True):
+                if _gather(family, r, c, everything):
+                    return 1
     return 0
 
 
@@ -120,8 +126,8 @@ def _gather(family, r, c, everything):
 
     False, and nothing changed, if that breaks a bound or another rule.
     """
-    y, e, value, cost = family.y.copy(), family.e.copy(), family.value.copy(), family.cost.copy()
-    given, needed = family.given.copy(), family.needed.copy()
+    given, needed, cost = family.given.copy(), family.needed.copy(), family.cost[0]
+    family.logged[0] = START
     giver, rule = c, r
     while rule != NOTHING:
         taker = np.argmax(family.needed[rule])
@@ -130,8 +136,7 @@ def _gather(family, r, c, everything):
         giver, rule = taker, _first_broken(family, taker) if everything else NOTHING
     if not breaks(family, r, c) and _breaks_no_other(family, given, needed) and _within(family):
         return True
-    family.y[:], family.e[:], family.value[:], family.cost[:] = y, e, value, cost
-    family.given[:], family.needed[:] = given, needed
+    undo(family, START, cost)
     return False
 
 

@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from trellis.numerics.histograms.repair import WholeBounds, answers
 from trellis.numerics.histograms.rounding import WeightedQueries
 
-NOTHING = -1
+NOTHING = np.int64(-1)
 """In the place of a cell: no unit goes this way. In the place of a child: there is none."""
+ONE = np.int64(1)
+START = np.int64(0)
+"""The length of an empty log."""
+BRING, EMPTY = np.int64(0), np.int64(1)
+"""Ways to keep a rule: someone comes into the needed cells, or all leave the given ones."""
+STRICT, RELAXED = np.bool_(True), np.bool_(False)
+MOST_LOGGED = 1 << 14
+"""Steps that can be undone, beyond one for each cell of each child."""
+# Most are numbers of NumPy because Numba compiles a function again for each literal of Python.
 
 
 class EditRules(NamedTuple):
@@ -52,6 +61,10 @@ class Family(NamedTuple):
     """One number: half the weighted squared residuals."""
     work: NDArray[np.int64]
     """One number: steps looked at."""
+    log: NDArray[np.int64]
+    """The steps taken: child, sibling, cell given, cell got, units."""
+    logged: NDArray[np.int64]
+    """One number: the length of the log."""
 
 
 @njit(nogil=True, cache=True)
@@ -70,10 +83,10 @@ def family_of(bounds, queries, rules, blocked, outside, e, y):
             for c in range(shape[1]):
                 if c != outside:
                     cost[0] += 0.5 * queries.weight[g] * e[row, c] ** 2
-    work = np.zeros(1, np.int64)
+    log = np.empty((MOST_LOGGED + y.size, 5), np.int64)
     return Family(
         bounds, queries, rules, blocked, outside, y, e, answers(bounds, y), given, needed,
-        closed, held, cost, work,
+        closed, held, cost, np.zeros(1, np.int64), log, np.zeros(1, np.int64),
     )  # fmt: skip
 
 
@@ -91,7 +104,7 @@ def n_broken(family):
     return broken
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def step_cost(family, c, s, gives, gets, units):
     """Half of what a step between child c and sibling s adds to the squared residuals."""
     rows, e = family.queries.rows, family.e
@@ -186,7 +199,7 @@ class Step(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def best_step(family, r, c, brings, strict):
+def best_step(family, r, c, way, strict):
     """The cheapest step of child c that brings a needed unit, or one that gives a given unit.
 
     Also the cost of the cheapest step that need not be strict, if that is less. The search begins
@@ -197,13 +210,15 @@ def best_step(family, r, c, brings, strict):
     there, back = np.empty(n, np.int64), np.empty(n, np.int64)
     alone = np.empty(n)
     shared = 2 * family.queries.weight.sum()
+    brings = way == BRING
     relaxed = np.inf
     best = Step(np.inf, NOTHING, NOTHING, NOTHING)
     for i in range(1, width):
         s = (c + i) % width
         n_there, n_back = movable(family, c, s, there), movable(family, s, c, back)
+        family.work[0] += 1 + n_there
         for a in range(n_there):
-            alone[a] = step_cost(family, c, s, there[a], NOTHING, 1)
+            alone[a] = step_cost(family, c, s, there[a], NOTHING, ONE)
         for b in range(-1, n_back):
             gets = back[b] if b >= 0 else NOTHING
             if (brings and (b < 0 or not rules.needed[r, gets])) or (
@@ -211,10 +226,10 @@ def best_step(family, r, c, brings, strict):
             ):
                 continue
             family.work[0] += 1 + n_there
-            single = step_cost(family, c, s, NOTHING, gets, 1)
-            if brings and single < best.cost and allowed(family, c, s, NOTHING, gets, 1, False):
+            single = step_cost(family, c, s, NOTHING, gets, ONE)
+            if brings and single < best.cost and allowed(family, c, s, NOTHING, gets, ONE, RELAXED):
                 relaxed = min(relaxed, single)
-                if not strict or allowed(family, c, s, NOTHING, gets, 1, True):
+                if not strict or allowed(family, c, s, NOTHING, gets, ONE, STRICT):
                     best = Step(single, s, NOTHING, gets)
             for a in range(n_there):
                 gives = there[a]
@@ -222,17 +237,34 @@ def best_step(family, r, c, brings, strict):
                     continue
                 if single + alone[a] - shared >= best.cost:
                     continue  # what both cells share cannot make it cheap enough
-                cost = step_cost(family, c, s, gives, gets, 1)
-                if cost < best.cost and allowed(family, c, s, gives, gets, 1, False):
+                cost = step_cost(family, c, s, gives, gets, ONE)
+                if cost < best.cost and allowed(family, c, s, gives, gets, ONE, RELAXED):
                     relaxed = min(relaxed, cost)
-                    if not strict or allowed(family, c, s, gives, gets, 1, True):
+                    if not strict or allowed(family, c, s, gives, gets, ONE, STRICT):
                         best = Step(cost, s, gives, gets)
     return best, relaxed
 
 
 @njit(nogil=True, cache=True)
 def take_step(family, c, s, gives, gets, units):
+    family.log[family.logged[0]] = c, s, gives, gets, units
+    family.logged[0] += 1
     family.cost[0] += step_cost(family, c, s, gives, gets, units)
+    _exchange(family, c, s, gives, gets, units)
+
+
+@njit(nogil=True, cache=True)
+def undo(family, logged, cost):
+    """Go back to where the log had this length, and the table this cost."""
+    while family.logged[0] > logged:
+        family.logged[0] -= 1
+        c, s, gives, gets, units = family.log[family.logged[0]]
+        _exchange(family, c, s, gets, gives, units)
+    family.cost[0] = cost
+
+
+@njit(nogil=True, cache=True)
+def _exchange(family, c, s, gives, gets, units):
     if gives >= 0:
         _move(family, gives, c, s, units)
     if gets >= 0:
@@ -262,7 +294,8 @@ def _move(family, j, giver, taker, units):
 
 @njit(nogil=True, cache=True)
 def become(family, y):
-    """Make the family's table equal to another of the same sums, by moves."""
+    """Make the family's table equal to another of the same sums; this cannot be undone."""
+    family.logged[0] = START
     for j in range(y.shape[0]):
         giver, taker = 0, 0
         while True:
@@ -274,3 +307,4 @@ def become(family, y):
                 break
             units = min(family.y[j, giver] - y[j, giver], y[j, taker] - family.y[j, taker])
             take_step(family, giver, taker, j, NOTHING, units)
+    family.logged[0] = START
