@@ -26,6 +26,9 @@ def least_change(family: SlowFamily, parent, known, bounds=(), impossible=None):
     return fewest, family.objective(y), y
 
 
+GAP = 1e-3
+
+
 class _Program:
     """Columns: y (children x cells), whether a rule is kept by nobody, whether broken, steps."""
 
@@ -104,7 +107,7 @@ class _Program:
         whole = np.repeat([1, 0], [self.first_step, n_steps])
         found = optimize.milp(
             price, constraints=constraints, integrality=whole, bounds=optimize.Bounds(0, most),
-            options={"mip_rel_gap": 1e-6},
+            options={"mip_rel_gap": GAP},
         )  # fmt: skip
         assert found.status == 0, found.message
         return found

@@ -33,7 +33,9 @@ from trellis.numerics.histograms.rule_steps import (
     STRICT,
     best_step,
     breaks,
+    broken_pairs,
     family_of,
+    keeps_all,
     n_broken,
     take_step,
     undo,
@@ -126,7 +128,7 @@ def _gather(family, r, c, everything):
 
     False, and nothing changed, if that breaks a bound or another rule.
     """
-    given, needed, cost = family.given.copy(), family.needed.copy(), family.cost[0]
+    broken, cost = broken_pairs(family), family.cost[0]
     family.logged[0] = START
     giver, rule = c, r
     while rule != NOTHING:
@@ -134,20 +136,10 @@ def _gather(family, r, c, everything):
         if family.needed[rule, taker] == 0 or not _pour(family, rule, giver, taker, everything):
             break
         giver, rule = taker, _first_broken(family, taker) if everything else NOTHING
-    if not breaks(family, r, c) and _breaks_no_other(family, given, needed) and _within(family):
+    if not breaks(family, r, c) and keeps_all(family, broken):
         return True
     undo(family, START, cost)
     return False
-
-
-@njit(nogil=True, cache=True)
-def _breaks_no_other(family, given, needed):
-    """Whether nothing is broken that was not, with these units on both sides."""
-    for r in range(given.shape[0]):
-        for c in range(given.shape[1]):
-            if breaks(family, r, c) and not (given[r, c] > 0 and needed[r, c] == 0):
-                return False
-    return True
 
 
 @njit(nogil=True, cache=True)
@@ -168,11 +160,3 @@ def _first_broken(family, c):
         if breaks(family, r, c):
             return r
     return NOTHING
-
-
-@njit(nogil=True, cache=True)
-def _within(family):
-    for i in range(family.value.size):
-        if not family.bounds.lower[i] <= family.value[i] <= family.bounds.upper[i]:
-            return False
-    return True

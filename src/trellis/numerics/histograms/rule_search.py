@@ -9,7 +9,7 @@ broken, because sums or bounds leave no room, weigh more than any cost.
 
 What a way costs is a lower bound but for what steps between two children cannot improve. In large
 families the cost of rules that are still broken is added, as it was when they were first decided,
-and only the child of the decision is brought near. The search ends after `MOST_WORK` steps looked
+and children that take no part are not brought near. The search ends after `MOST_WORK` steps looked
 at: a limit on time would let the outcome depend on the machine.
 """
 
@@ -34,6 +34,8 @@ from trellis.numerics.histograms.rule_steps import (
     become,
     best_step,
     breaks,
+    broken_pairs,
+    keeps_all,
     movable,
     n_broken,
     step_cost,
@@ -43,6 +45,8 @@ from trellis.numerics.histograms.rule_steps import (
 
 MOST_WORK = 1_000_000
 MOST_SWEEPS = 30
+MOST_PAIRED = 1200
+"""Steps up to which two at once are tried."""
 LARGE = 1000
 """Cells x children above which a family is large."""
 CHUNKS = 16
@@ -86,13 +90,22 @@ def better_table(family, before):
     family.closed[:] = False
     family.held[:] = False
     become(family, best)
-    _settle(family, NOTHING, STRICT)
+    if family.y.size <= LARGE:
+        _settle(family, _all_fresh(family), STRICT)
+        while _take_two(family):
+            _settle(family, _all_fresh(family), STRICT)
+
+
+@njit(nogil=True, cache=True)
+def _all_fresh(family):
+    return np.ones(family.y.shape[1], np.bool_)
 
 
 @njit(nogil=True, cache=True)
 def _search(family, best, score):
     tree = _new_tree(family, best, score)
-    _settle(family, NOTHING, RELAXED)
+    if family.y.size <= LARGE:
+        _settle(family, _all_fresh(family), RELAXED)
     depth = _arrive(family, tree, ROOT)
     while depth > ROOT:
         if _go_on(family, tree, depth - 1):
@@ -105,14 +118,10 @@ def _search(family, best, score):
 def _new_tree(family, best, score):
     shape = family.given.shape
     most = shape[0] * shape[1]  # each pair is decided once on a way
-    may_stay = np.zeros(shape, np.bool_)
-    for r in range(shape[0]):
-        for c in range(shape[1]):
-            may_stay[r, c] = breaks(family, r, c)
     return _Tree(
         np.empty((most, 2), np.int64), np.empty((most, 3), np.int64), np.empty((most, 3)),
         np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most),
-        may_stay, np.zeros(shape, np.bool_), np.zeros(shape), best, score,
+        broken_pairs(family), np.zeros(shape, np.bool_), np.zeros(shape), best, score,
     )  # fmt: skip
 
 
@@ -195,7 +204,7 @@ def _go_on(family, tree, at):
 @njit(nogil=True, cache=True)
 def _follow(family, r, c, way):
     """Decide one rule of a child and bring the rest near; False if that cannot be."""
-    chunk = ONE
+    chunk, since = ONE, family.logged[0]
     if way == BRING:
         family.held[r, c] = True
     else:
@@ -206,7 +215,9 @@ def _follow(family, r, c, way):
         if step.sibling == NOTHING or family.logged[0] >= MOST_LOGGED:
             return False
         _take(family, c, step.sibling, step.gives, step.gets, chunk, RELAXED)
-    _settle(family, c, RELAXED)
+    fresh = _all_fresh(family)
+    _mark_fresh(family, since, fresh)
+    _settle(family, fresh, RELAXED)
     return family.logged[0] < MOST_LOGGED
 
 
@@ -223,26 +234,35 @@ def _take(family, c, s, gives, gets, units, strict):
 
 
 @njit(nogil=True, cache=True)
-def _settle(family, child, strict):
-    """Take steps between two children while they lower the cost; in large families of one child."""
-    width = family.y.shape[1]
-    large = family.y.size > LARGE
+def _settle(family, fresh, strict):
+    """Take steps between two children, one of them fresh, while they lower the cost.
+
+    Afterwards those are fresh that took a step, until there are none.
+    """
+    there, back = np.empty((2, family.y.shape[0] + 1), np.int64)
     for _ in range(MOST_SWEEPS):
         before = family.logged[0]
-        for c in range(width):
+        for c in range(fresh.size):
             for s in range(c):
-                if not large or child in (c, s):
-                    while _improve(family, c, s, strict):
+                if fresh[c] or fresh[s]:
+                    while _improve(family, c, s, there, back, strict):
                         pass
         if family.logged[0] == before:
-            break
+            return
+        _mark_fresh(family, before, fresh)
 
 
 @njit(nogil=True, cache=True)
-def _improve(family, c, s, strict):
+def _mark_fresh(family, since, fresh):
+    """The children that took a step since the log had this length."""
+    fresh[:] = False
+    for i in range(since, family.logged[0]):
+        fresh[family.log[i, 0]] = fresh[family.log[i, 1]] = True
+
+
+@njit(nogil=True, cache=True)
+def _improve(family, c, s, there, back, strict):
     """Take the best step between two children, if one lowers the cost."""
-    n = family.y.shape[0]
-    there, back = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
     n_there, n_back = movable(family, c, s, there), movable(family, s, c, back)
     there[n_there] = back[n_back] = NOTHING
     family.work[0] += (n_there + 1) * (n_back + 1)
@@ -261,3 +281,62 @@ def _improve(family, c, s, strict):
     units = np.int64(np.floor(1 - best / curvature))
     _take(family, c, s, gives, gets, max(ONE, units), strict)
     return True
+
+
+@njit(nogil=True, cache=True)
+def _take_two(family):
+    """Take two steps that lower the cost together where neither may or does alone; False if none.
+
+    Steps that add to the squared residuals of one another are not worth a look: with weights w, what
+    they share takes 4 |w| off the cost at most.
+    """
+    steps, cost = _all_steps(family)
+    if len(steps) > MOST_PAIRED:
+        return False
+    broken, shared = broken_pairs(family), 4 * family.queries.weight.sum()
+    before, logged = family.cost[0], family.logged[0]
+    order = np.argsort(cost)
+    for i in range(order.size):
+        c, s, gives, gets = steps[order[i]]
+        take_step(family, c, s, gives, gets, ONE)
+        for k in range(i + 1, order.size):
+            if cost[order[i]] + cost[order[k]] >= shared:
+                break
+            d, t, there, back = steps[order[k]]
+            if not (d in (c, s) or t in (c, s)) or not _are_there(family, d, t, there, back):
+                continue
+            if family.cost[0] + step_cost(family, d, t, there, back, ONE) < before - TIE:
+                cost_of_one = family.cost[0]
+                take_step(family, d, t, there, back, ONE)
+                if keeps_all(family, broken):
+                    return True
+                undo(family, logged + 1, cost_of_one)
+        undo(family, logged, before)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _all_steps(family):
+    """All steps of one unit, whether rules and bounds allow them or not, and their costs."""
+    n, width = family.y.shape
+    there, back = np.empty((2, n + 1), np.int64)
+    steps, cost = np.empty((MOST_PAIRED + 1, 4), np.int64), np.empty(MOST_PAIRED + 1)
+    found = 0
+    for c in range(width):
+        for s in range(c):
+            n_there, n_back = movable(family, c, s, there), movable(family, s, c, back)
+            there[n_there] = back[n_back] = NOTHING
+            for a in range(n_there + 1):
+                for b in range(n_back + 1):
+                    if there[a] != back[b] and found <= MOST_PAIRED:
+                        steps[found] = c, s, there[a], back[b]
+                        cost[found] = step_cost(family, c, s, there[a], back[b], ONE)
+                        found += 1
+    return steps[:found], cost[:found]
+
+
+@njit(nogil=True, cache=True)
+def _are_there(family, c, s, gives, gets):
+    return (gives == NOTHING or family.y[gives, c] > 0) and (
+        gets == NOTHING or family.y[gets, s] > 0
+    )

@@ -96,12 +96,24 @@ def breaks(family, r, c):
 
 
 @njit(nogil=True, cache=True)
+def broken_pairs(family):
+    """Rules x children."""
+    return (family.given > 0) & (family.needed == 0)
+
+
+@njit(nogil=True, cache=True)
 def n_broken(family):
-    broken = 0
-    for r in range(family.given.shape[0]):
-        for c in range(family.given.shape[1]):
-            broken += breaks(family, r, c)
-    return broken
+    return broken_pairs(family).sum()
+
+
+@njit(nogil=True, cache=True)
+def keeps_all(family, broken):
+    """Whether all bounds hold, and no rule is broken but these."""
+    bounds = family.bounds
+    for i in range(family.value.size):
+        if not bounds.lower[i] <= family.value[i] <= bounds.upper[i]:
+            return False
+    return not (broken_pairs(family) & ~broken).any()
 
 
 @njit(nogil=True, cache=True, forceinline=True)
