@@ -47,6 +47,7 @@ MOST_WORK = 1_000_000
 MOST_SWEEPS = 30
 MOST_PAIRED = 1200
 """Steps up to which two at once are tried."""
+MOST_LINKS = 4
 LARGE = 1000
 """Cells x children above which a family is large."""
 CHUNKS = 16
@@ -92,7 +93,7 @@ def better_table(family, before):
     become(family, best)
     if family.y.size <= LARGE:
         _settle(family, _all_fresh(family), STRICT)
-        while _take_two(family):
+        while _take_two(family) or _take_chain(family):
             _settle(family, _all_fresh(family), STRICT)
 
 
@@ -313,6 +314,47 @@ def _take_two(family):
                 undo(family, logged + 1, cost_of_one)
         undo(family, logged, before)
     return False
+
+
+@njit(nogil=True, cache=True)
+def _take_chain(family):
+    """Take a step that raises the cost and up to `MOST_LINKS` after it that lower it again."""
+    steps, cost = _all_steps(family)
+    if len(steps) > MOST_PAIRED:
+        return False
+    broken, before, logged = broken_pairs(family), family.cost[0], family.logged[0]
+    for i in np.argsort(cost):
+        c, s, gives, gets = steps[i]
+        take_step(family, c, s, gives, gets, ONE)
+        for _ in range(MOST_LINKS):
+            if not _take_link(family, steps, logged):
+                break
+            if family.cost[0] < before - TIE and keeps_all(family, broken):
+                return True
+        undo(family, logged, before)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _take_link(family, steps, since):
+    """The cheapest strict step of children that took one since, but none that takes it back."""
+    taken = np.zeros(family.y.shape[1], np.bool_)
+    _mark_fresh(family, since, taken)
+    last = family.log[family.logged[0] - 1]
+    best, link = np.inf, NOTHING
+    for i in range(len(steps)):
+        c, s, gives, gets = steps[i]
+        if not (taken[c] or taken[s]) or not _are_there(family, c, s, gives, gets):
+            continue
+        if c == last[0] and s == last[1] and (gives == last[3] or gets == last[2]):
+            continue
+        cost = step_cost(family, c, s, gives, gets, ONE)
+        if cost < best and allowed(family, c, s, gives, gets, ONE, STRICT):
+            best, link = cost, i
+    if link != NOTHING:
+        c, s, gives, gets = steps[link]
+        take_step(family, c, s, gives, gets, ONE)
+    return link != NOTHING
 
 
 @njit(nogil=True, cache=True)
