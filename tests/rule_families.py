@@ -83,7 +83,8 @@ def over_the_best(family: RuleFamily) -> float | None:
     if not slow.broken(before):
         return None
     after = family.rounded(keep_rules=True)
-    assert (after >= 0).all() and (after.sum(axis=0) == family.parent).all()
+    assert (after >= 0).all()
+    assert (after.sum(axis=0) == family.parent).all()
     fewest, least, _ = least_change(slow, family.parent, after)
     if len(slow.broken(after)) > fewest:
         return np.inf

@@ -195,9 +195,9 @@ def _go_on(family, tree, at):
         way, expected = tree.ways[at, tree.tried[at]], tree.expected[at, tree.tried[at]]
         tree.tried[at] += 1
         tree.given_up[r, c] = way == GIVE_UP
-        if expected < np.inf and _promises(tree, tree.given_up.sum(), expected):
-            if way == GIVE_UP or _follow(family, r, c, way):
-                return True
+        promises = expected < np.inf and _promises(tree, tree.given_up.sum(), expected)
+        if promises and (way == GIVE_UP or _follow(family, r, c, way)):
+            return True
         _back(family, tree, at)
     return False
 
@@ -288,8 +288,8 @@ def _improve(family, c, s, there, back, strict):
 def _take_two(family):
     """Take two steps that lower the cost together where neither may or does alone; False if none.
 
-    Steps that add to the squared residuals of one another are not worth a look: with weights w, what
-    they share takes 4 |w| off the cost at most.
+    What two steps share takes four times the sum of weights off their cost at most, so that pairs
+    of dear ones are passed over.
     """
     steps, cost = _all_steps(family)
     if len(steps) > MOST_PAIRED:

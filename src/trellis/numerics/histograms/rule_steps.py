@@ -204,10 +204,10 @@ def movable(family, giver, taker, out):
 class Step(NamedTuple):
     """What child c gives to a sibling, and gets from it."""
 
-    cost: float
-    sibling: int
-    gives: int
-    gets: int
+    cost: float | np.float64
+    sibling: int | np.int64
+    gives: int | np.int64
+    gets: int | np.int64
 
 
 @njit(nogil=True, cache=True)
