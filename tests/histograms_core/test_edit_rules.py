@@ -6,13 +6,16 @@ from hypothesis import strategies as st
 import histogram_worlds as worlds
 from oracles.edit_rules import SlowFamily, best_table
 from oracles.histogram_family import matrix
+from rule_families import PAIR, THREE, RuleFamily, over_the_best, random_family
 from trellis.estimate import round_family
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
+from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
-from trellis.model import Schema
+from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
+from trellis.model.rules import edit_rule_cells
 from trellis.numerics.histograms.edit_rules import MOST_EMPTIED
 
 SCHEMA = Schema({"age": ["minor", "adult"], "home": ["x", "y", "z"]})
@@ -108,7 +111,7 @@ def test_children_of_a_parent_that_keeps_all_rules_keep_them_unless_bounded(
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n_children=st.integers(2, 3), n_rules=st.integers(1, 2))
-def test_steps_are_those_of_the_slow_twin(seed, n_children, n_rules):
+def test_the_repair_costs_no_more_than_single_steps(seed, n_children, n_rules):
     rng = np.random.default_rng(seed)
     rules = random_rules(rng, n_rules)
     x, _, _, impossible, _, after, twin = families(rng, n_children, rules, most=4.0)
@@ -116,13 +119,51 @@ def test_steps_are_those_of_the_slow_twin(seed, n_children, n_rules):
         return
     twin.x = x
     twin.mend()
-    if twin.broken(twin.y):  # moves of many units may mend more
+    if twin.broken(twin.y):
         assert twin.broken(after) <= twin.broken(twin.y)
     else:
-        np.testing.assert_array_equal(after, twin.y)
+        assert twin.objective(after) <= twin.objective(twin.y) + 1e-9
 
 
-def test_how_far_greedy_steps_are_from_the_best_table():
+def test_people_stay_where_most_of_them_are():
+    """Prison requires dorm, and there is one dorm: it goes to the 19, not the 19 to it."""
+    family = RuleFamily(
+        PAIR,
+        [edit_rule_cells(PAIR, (), "kind = prison requires kind = dorm")],
+        np.array([20, 1]),
+        np.array([[19.0, 0], [1, 1]]),
+    )
+    np.testing.assert_array_equal(family.rounded(keep_rules=True), [[20, 1], [0, 0]])
+    assert over_the_best(family) == 1
+
+
+def test_areas_that_keep_the_rule_lose_no_one_without_need():
+    prisons, dorms = [300.0, 40, 0, 7], [0.0, 1, 3, 2]
+    x = np.column_stack([prisons, dorms])
+    rules = [edit_rule_cells(PAIR, (), "kind = prison requires kind = dorm")]
+    y = RuleFamily(PAIR, rules, x.sum(axis=0).astype(np.int64), x).rounded(keep_rules=True)
+    np.testing.assert_array_equal(y, [[300, 1], [40, 1], [0, 2], [7, 2]])
+
+
+def assert_near_the_best(seeds):
+    found = [over_the_best(random_family(np.random.default_rng([7, seed]))) for seed in seeds]
+    broken = [ratio for ratio in found if ratio is not None]
+    assert len(broken) > 0.7 * len(found)
+    assert max(broken) < 1.05
+
+
+def test_scarce_categories_are_repaired_nearly_as_well_as_can_be():
+    assert_near_the_best(range(40))
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="seed 805 is 6.6 % above the best, of 1,985 that were tried")
+def test_2000_families_are_repaired_nearly_as_well_as_can_be():
+    """The seeds are fixed, so there are no false alarms."""
+    assert_near_the_best(range(2550))
+
+
+def test_how_far_the_repair_is_from_the_best_table():
     """All tables of 100 small families, half of them with exact totals."""
     rng = np.random.default_rng(11)
     excess, left, needless = [], 0, 0
@@ -151,7 +192,7 @@ def test_how_far_greedy_steps_are_from_the_best_table():
             excess.append(twin.objective(after) / least)
     assert len(excess) > 30
     assert left > needless == 0  # rules stay broken only where no table keeps them
-    assert np.mean(excess) < 1.1
+    assert np.mean(excess) < 1.01
 
 
 def test_a_parent_that_breaks_the_rule_has_one_child_that_does():
@@ -172,12 +213,12 @@ def test_bounds_come_before_rules():
 
 
 def test_many_units_move_together():
-    """The only adult cannot leave, and there are more minors than go one by one."""
+    """There are more minors than go one by one; so the only adult comes, and its minor with it."""
     x = np.zeros((3, 6))
     x[0, 0] = MOST_EMPTIED + 1
     x[1, [0, 3]] = 1, 1
     y = round_family(SCHEMA, x.sum(axis=0), x, QUERIES, edit_rules=[RULE])
-    np.testing.assert_array_equal(y, [[0] * 6, [MOST_EMPTIED + 2, 0, 0, 1, 0, 0], [0] * 6])
+    np.testing.assert_array_equal(y, [[MOST_EMPTIED + 2, 0, 0, 1, 0, 0], [0] * 6, [0] * 6])
 
 
 def test_a_child_is_emptied_where_single_steps_would_break_another_rule():
@@ -241,3 +282,38 @@ def test_rules_hold_on_every_level_of_a_tree(estimate):
                 np.testing.assert_array_equal(sums, levels[above])
     assert before > 20
     assert after == 0
+
+
+PRISON = edit_rule_cells(THREE, (), "kind = prison requires kind = dorm")
+
+
+def prisons(n_blocks, seed):
+    """Four counties, in each one block with 20 in prison and 2 in a dorm: truth and evidence."""
+    rng = np.random.default_rng(seed)
+    paths = [("s", f"{i}", f"{i}{j}") for i in range(4) for j in range(n_blocks)]
+    tree = Hierarchy.from_paths(paths, ("state", "county", "block"))
+    blocks = np.zeros((len(paths), 3), dtype=np.int64)
+    blocks[:, 0] = rng.poisson(10, len(paths))
+    blocks[::n_blocks, 1:] = 20, 2
+    truth = tree.sum_up(blocks)
+    names, answers = ("total", "detailed"), []
+    for level in truth:
+        true = [parse_query(THREE, name).answer(level) for name in names]
+        noisy = [t + np.rint(rng.normal(0, 2, t.shape)).astype(np.int64) for t in true]
+        answers.append(dict(zip(names, noisy, strict=True)))
+    return blocks, EvidenceInMemory(tree, THREE, [dict.fromkeys(names, 4.0)] * 3, answers)
+
+
+@pytest.mark.parametrize("n_blocks", [2, 6])
+def test_no_prison_leaves_its_block(n_blocks):
+    """Single steps emptied one in 4 and in 5 of these 40 runs. The seeds are fixed."""
+    missed = np.zeros((40, 2))
+    for seed in range(40):
+        blocks, noisy = prisons(n_blocks, seed)
+        there = blocks[:, 1] > 0
+        for i, rules in enumerate(((), [PRISON])):
+            found = estimate_topdown(noisy, seed, edit_rules=rules).counts[-1].dense()
+            assert found[there, 1].all()
+            missed[seed, i] = np.abs(found - blocks)[there, 1].mean()
+    audited, enforced = missed.mean(axis=0)
+    assert enforced < 1.05 * audited

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.rules import RuleSides
-from trellis.numerics.histograms.edit_rules import NOTHING, EditRules, enforce
+from trellis.numerics.histograms.edit_rules import enforce
 from trellis.numerics.histograms.repair import WholeBounds
 from trellis.numerics.histograms.rounding import WeightedQueries, residuals
+from trellis.numerics.histograms.rule_steps import NOTHING, EditRules
 
 FloatArray = NDArray[np.float64]
 Whole = NDArray[np.int64]
