@@ -28,6 +28,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was as
 MOST_CHARACTERS = 800
 """Of an error."""
 
+MOST_FAULTS = 100
+"""That are printed, a line each."""
+
 BAD_INPUT, BROKEN_PROMISE = 2, 1
 
 
@@ -87,9 +90,11 @@ class Terminal:
             raise TrellisError("Stopped. Nothing was spent.")
 
     def faults(self, error: TrellisError) -> None:
-        """All that an error holds, a line each."""
-        for fault in error.faults:
+        """All that an error holds, a line each, up to what somebody would read."""
+        for fault in error.faults[:MOST_FAULTS]:
             typer.echo("error: " + one_line(fault), err=True)
+        if (more := len(error.faults) - MOST_FAULTS) > 0:
+            typer.echo(f"error: {more} more to put right", err=True)
 
     @contextmanager
     def stage(self, name: str, *, line: bool = True) -> Iterator[None]:
