@@ -60,8 +60,8 @@ def state_with_places(folder: Path, *spine: Any) -> None:
     )
     spec = changed(
         SPINE_SPEC,
-        hierarchy={"columns": ["nation", "state", "county", "geoid"]},
-        areas={"place": {"area": "geoid", "entity": "place"}},
+        hierarchy={"columns": ["nation", "state", "county", "geoid"], "public": True},
+        areas={"place": {"area": "geoid", "entity": "place", "public": True}},
         spine=[*spine, "bypass"],
     )
     public = blocks.drop_columns(["pop"])
@@ -83,9 +83,10 @@ def histograms(folder: Path) -> None:
 
 
 def group_sizes(folder: Path) -> None:
-    register = pa.table({"home": [f"h{town}" for town in TOWNS], "town": TOWNS})
+    homes = [f"h{town}" for town in TOWNS]
+    register = pa.table({"home": homes, "town": TOWNS})
     spec = changed(size_worlds.SPEC, hierarchy=LEVELS)
-    run(folder, spec, register.select(["home"]), hierarchy=AREAS, register=register)
+    run(folder, spec, pa.table({"home": homes}), hierarchy=AREAS, register=register)
 
 
 def flows(folder: Path) -> None:

@@ -135,7 +135,7 @@ def test_everything_written_is_marked_and_private(world, tmp_path):
     page = files[".html"].read_text(encoding="utf-8")
     assert '<p class="banner">CONFIDENTIAL' in page
     assert page.count("<svg") == page.count('aria-label="CONFIDENTIAL') > 4
-    assert "Root mean squared error, adult * sex" in page
+    assert "Root mean squared error (records), adult * sex" in page
     rows = list(csv.DictReader(files[".csv"].read_text(encoding="utf-8").splitlines()))
     assert {row["confidential"] for row in rows} == {"yes"}
     groups = [row["group"] for row in rows if (row["level"], row["compared"]) == ("town", "sex")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from json import dumps
@@ -129,16 +129,21 @@ def stated_confidence(
 ) -> Iterator[str]:
     """The ends are those of an interval around the centre that the estimates have.
 
-    `allowed` are the least and the greatest counts that the facts about the records leave.
+    `allowed` are the least and the greatest counts that the facts about the records leave. Runs of
+    format 1 may not have used them.
     """
     counts, std_error, lower, upper = (column.to_numpy() for column in table.columns)
     reach = _factor(run.plan) * std_error + 0.5
     least, most = np.floor(counts + WHOLE), np.ceil(counts - WHOLE)
+    is_old = run.plan.get("format", 1) == 1
+    known = [allowed, (np.zeros(1), np.full(1, np.inf))] if is_old else [allowed]
     if not (
-        _is_end(lower, centre - reach, np.ceil, allowed, np.minimum, least).all()
-        and _is_end(upper, centre + reach, np.floor, allowed, np.maximum, most).all()
+        _is_end(lower, centre - reach, np.ceil, known, np.minimum, least).all()
+        and _is_end(upper, centre + reach, np.floor, known, np.maximum, most).all()
     ):
         yield f"{name} has intervals that do not have the stated confidence"
+    if is_old:
+        return
     is_known = (allowed[0] == allowed[1]) & (counts == allowed[0])
     if (std_error[is_known] != 0).any():
         yield f"{name} has a standard error where the exact facts leave one number"
@@ -163,17 +168,17 @@ def _is_end(
     end: np.ndarray,
     edge: np.ndarray,
     inwards: np.ufunc,
-    allowed: Ends,
+    allowed: Sequence[Ends],
     wider: np.ufunc,
     count: np.ndarray,
 ) -> np.ndarray:
     """The last whole number inside, moved to what is allowed; the count if that is further out."""
-    least, most = allowed
-    close = [
+    close = (
         wider(np.minimum(np.maximum(inwards(edge + t), least), most), count)
         for t in (-TOLERANCE, TOLERANCE)
-    ]
-    return (end == close[0]) | (end == close[1])
+        for least, most in allowed
+    )
+    return np.logical_or.reduce([end == found for found in close])
 
 
 def invariants(run: RunFiles) -> Iterator[str]:
