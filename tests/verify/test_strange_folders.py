@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import socket
 import subprocess
