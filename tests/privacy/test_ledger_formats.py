@@ -354,3 +354,36 @@ def test_the_key_for_all_data_sets_is_made_once(path):
     key = ledger.records_key()
     assert len(key) == 32
     assert ledger.records_key() == ledger.known_records_key() == key != ledger.key("data")
+
+
+def test_a_price_that_a_name_decided_is_put_right_and_requirements_are_not_known(path):
+    """An attribute called grand_total was charged as a flow's total: half of what it cost."""
+    ledger = write_old(path)
+    charges = [
+        ["nation: grand_total", "discrete_gaussian", "1", "grand_total", 1],
+        ["nation: detailed", "discrete_gaussian", "1"],
+    ]
+    flows = [["nation: grand_total", "discrete_gaussian", "1", "grand_total", 1],
+             ["state: pairs", "discrete_gaussian", "1", "pairs", 1]]  # fmt: skip
+    with closing(sqlite3.connect(path)) as db, db:
+        for run, priced in (("histogram", charges), ("flows", flows)):
+            text = json.dumps({"unit": "person", "neighbours": "replace", "max_contribution": 1,
+                               "within": None, "charges": priced})  # fmt: skip
+            row = run, "data", 1, run, text, "2026-01-01", None, None
+            db.execute("INSERT INTO charge VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    histogram, flow = ledger.entry("histogram"), ledger.entry("flows")
+    assert histogram.guarantee.rho == 2
+    assert flow.guarantee.rho == Fraction(3, 2)
+    for entry in (histogram, flow):
+        assert "not recorded here" in " ".join(entry.guarantee.protection.restrictions)
+
+
+def test_a_limit_in_another_measure_is_never_lost(path, tmp_path):
+    ledger = Ledger(path)
+    ledger.set_limit("data", "person", rho(1))
+    copy = tmp_path / "copy.sqlite"
+    ledger.backup(copy)
+    path.unlink()
+    ledger.set_limit("data", "person", Budget(epsilon=Fraction(1000)))
+    with pytest.raises(LedgerError, match="would be lost"):
+        ledger.restore(copy)

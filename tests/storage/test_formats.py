@@ -5,14 +5,18 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import trellis
 from kept_runs import KINDS, unpack
 from trellis.cli.app import app
+from trellis.privacy.protection import NOT_KNOWN
 from trellis.storage.formats import FORMAT
+from trellis.storage.plans import read_plan
 from trellis.verify import verify_run
 from trellis.verify.safe_files import FORMAT as VERIFIED
+from trellis.workflow.run_folder import RunFolder
 from worlds import write_world
 
 NUMBERED = ("plan.json", "run.json", "privacy.json")
@@ -89,3 +93,17 @@ def test_a_format_that_is_no_number_is_damage(finished, tmp_path, number):
     (run / "plan.json").write_text(json.dumps(content | {"format": number}))
     with pytest.raises(trellis.errors.RunFolderError, match="damaged"):
         trellis.Release(run)
+
+
+def test_an_older_folder_states_what_its_spec_required(tmp_path):
+    """Requirements were not recorded in format 1: its spec tells them."""
+    run = unpack("histogram", tmp_path)
+    required = RunFolder(run).plan().protection.required
+    stated = yaml.safe_load((run / "spec.yaml").read_text(encoding="utf-8"))
+    assert [f"the bounds of constraint {c['name']!r}" for c in stated["constraints"]] == [
+        clause for clause in required if "constraint" in clause
+    ]
+    assert RunFolder(unpack("counts", tmp_path)).plan().protection.required == ()
+    shown = CliRunner().invoke(app, ["account", str(run)])
+    assert "only changes that keep it are protected" in " ".join(shown.output.split())
+    assert read_plan(run / "plan.json").protection.required == (NOT_KNOWN,)

@@ -102,8 +102,10 @@ def _plan_of(target: Path) -> Plan:
     from trellis.verify.inventory import refuse_strange, refuse_strange_plan
 
     if target.is_dir():
+        from trellis.workflow.run_folder import RunFolder
+
         refuse_strange(target)
-        return read_plan(target / "plan.json")
+        return RunFolder(target).plan()
     if target.suffix == ".json":
         refuse_strange_plan(target)
         return read_plan(target)

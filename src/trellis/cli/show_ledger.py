@@ -19,17 +19,20 @@ _ASSUMES = "if no noise was chosen after seeing an earlier release"
 
 def show_datasets(terminal: Terminal, ledger: Ledger) -> None:
     """One row for each data set and unit."""
-    rows = []
+    rows, is_restricted = [], False
     for name in ledger.datasets():
         account = ledger.account(name)
         for unit in account.units:
             total, limit = account.total(unit), account.limits.get(unit)
             spent = f"{total.rho}{' and more' if total.left_out else ''}"
             said = limit.in_words() if limit else "none"
-            row = [name, unit, total.relation_in_words, str(len(total.counted)), spent, said]
-            rows.append(row)
+            relation = total.relation_in_words
+            rows.append([name, unit, relation, str(len(total.counted)), spent, said])
+            is_restricted = is_restricted or bool(total.restrictions)
     columns = ["data set", "unit", "neighbours", "charges", "rho", "limit"]
     terminal.table("Spent", columns, rows)
+    if is_restricted:
+        terminal.result("Restricted: not every change is protected. trellis ledger DATASET says.")
 
 
 def show_dataset(terminal: Terminal, ledger: Ledger, dataset: str) -> None:

@@ -22,7 +22,7 @@ from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.protection import Protection
 
 LEAST_VARIANCE = 1e-9
-"""What the variance of noise counts as at least where histograms are estimated."""
+"""What the variance of noise counts as at least where counts are estimated."""
 
 WITHOUT_VARIANCES = ("topdown", "bottomup")
 """Methods whose standard errors are not known."""
@@ -58,7 +58,7 @@ class PlannedQuery:
 
     @property
     def reckoned_variance(self) -> float:
-        """The variance that estimates of histograms reckon with: 0 for exact answers alone.
+        """The variance that estimates reckon with: 0 for exact answers alone.
 
         Next to no noise counts as `LEAST_VARIANCE`. Standard errors then are stated too large, by
         less than anyone can see, and never too small; and a variance that is too small for a

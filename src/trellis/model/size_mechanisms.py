@@ -31,3 +31,6 @@ SIZE_MECHANISMS: dict[str, SizeMechanism] = {
 }
 
 DEFAULT_SIZE_MECHANISM = "cumulative_joint"
+
+WIDEST_RATIO = 10**12
+"""Between the weights of two levels in sums of squares."""

@@ -53,4 +53,4 @@ def _own_noise(query: PlannedQuery, nodes: int) -> ExpectedError:
 
 def _variance(plan: Plan, level: str) -> float:
     query = plan.query(level, plan.cell_query)
-    return inf if query is None else query.variance
+    return inf if query is None else query.reckoned_variance

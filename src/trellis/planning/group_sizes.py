@@ -10,7 +10,7 @@ from trellis.errors import SpecError
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import TOTAL, Plan, PlannedQuery
 from trellis.model.schema import Schema
-from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
+from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, WIDEST_RATIO
 from trellis.planning.budget import Shares, noise_for_shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.group_size_changes import SizeTable
@@ -75,7 +75,7 @@ def plan_group_sizes(
         confidence=request.confidence,
         hierarchy_digest=hierarchy_digest,
         expected_errors=None,
-        weights=_weights(request, levels, shares),
+        weights=_checked(_weights(request, levels, shares)),
     )
 
 
@@ -99,3 +99,12 @@ def _weights(
         if weight <= 0:
             raise SpecError(f"estimate.weights: the weight of level {name!r} must be positive.")
     return tuple(request.weights.get(name, Fraction(0)) for name in levels)
+
+
+def _checked(weights: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+    if max(weights) > WIDEST_RATIO * min(weight for weight in weights if weight):
+        raise SpecError(
+            f"Levels differ in their weights by more than {WIDEST_RATIO:.0e}, which no fit can "
+            "keep. Even out privacy.shares, leave a level out, or state estimate.weights."
+        )
+    return weights

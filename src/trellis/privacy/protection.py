@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from trellis.errors import PrivacyError
 from trellis.privacy.neighbours import Neighbours
 
+NOT_KNOWN = "what was required of them at the time, which is not recorded here"
+"""In `required`, for what was written before requirements were recorded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Protection:

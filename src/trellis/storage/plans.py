@@ -20,7 +20,7 @@ from trellis.privacy.flow_changes import FlowQuery, FlowTable
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
-from trellis.privacy.protection import Protection
+from trellis.privacy.protection import NOT_KNOWN, Protection
 from trellis.storage.atomic import read_json
 from trellis.storage.formats import FORMAT, without_format
 from trellis.storage.spines import spine_from_json, spine_to_json
@@ -86,7 +86,7 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
             Neighbours(protection["neighbours"]),
             protection["max_contribution"],
             protection["within"],
-            tuple(protection.get("required", ())),
+            tuple(protection.get("required", (NOT_KNOWN,))),
         ),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
         queries=tuple(_query_from_json(query, content["kind"]) for query in content["queries"]),

@@ -10,6 +10,7 @@ from pathlib import Path
 from trellis.errors import LedgerError
 from trellis.privacy.ledger import Ledger
 from trellis.privacy.mechanisms import mechanism
+from trellis.privacy.protection import NOT_KNOWN
 from trellis.verify.promises import highest_cost
 from trellis.verify.run_files import RunFiles
 from trellis.verify.safe_files import digest
@@ -39,7 +40,8 @@ def against(path: Path) -> Callable[[RunFiles], Iterator[str]]:
         for key in ("unit", "neighbours", "max_contribution", "within"):
             if getattr(protection, key) != stated[key]:
                 yield f"the ledger was charged for another {key} than plan.json states"
-        if list(protection.required) != stated.get("required", []):
+        required = list(protection.required)
+        if required not in ([NOT_KNOWN], stated.get("required", [])):
             yield "the ledger was charged with other requirements than plan.json states"
         cost, kind = highest_cost(run)
         paid = charged.rho if kind == "rho" else charged.pure_epsilon

@@ -19,6 +19,7 @@ from trellis.model.size_mechanisms import GROUP_SIZES
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
 from trellis.planning.expected_error import with_expected_errors
+from trellis.planning.file_names import check_file_names
 from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.planning.spine.effects import with_effects
 from trellis.privacy.budget import Budget
@@ -66,6 +67,12 @@ def prepare(
     `interests` may hold a frame for each category of areas of interest.
     """
     spec = spec.model_copy()  # validated again: Python can change any object by force
+    prepared = _prepared(spec, areas, records, interests, destinations)
+    check_file_names(prepared.plan)
+    return prepared
+
+
+def _prepared(spec: Spec, areas: Any, records: Any, interests: Any, destinations: Any) -> Prepared:
     hierarchy = read_hierarchy(spec, areas, records)
     if spec.kind == FLOWS:
         other = _read_destinations(spec, destinations, records)

@@ -17,18 +17,19 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
-from trellis.errors import RunFolderError
+from trellis.errors import RunFolderError, SpecError
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import Plan
+from trellis.privacy.protection import NOT_KNOWN
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
 from trellis.storage.constraints import write_constraints
 from trellis.storage.formats import FORMAT, without_format
@@ -36,6 +37,9 @@ from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
 from trellis.storage.hold import held
 from trellis.storage.plans import plan_to_json, read_plan
 from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
+from trellis.workflow.config import Spec
+from trellis.workflow.config.requirements import required_of_records
+from trellis.workflow.config.yaml_reader import read_yaml
 from trellis.workflow.interests import Interests
 
 
@@ -163,7 +167,14 @@ class RunFolder:
             raise RunFolderError(f"{self.identity_file} is damaged.") from None
 
     def plan(self) -> Plan:
-        return read_plan(self.plan_file)
+        """The plan. What an older one does not say, its spec does: what the records must keep."""
+        plan = read_plan(self.plan_file)
+        if plan.protection.required != (NOT_KNOWN,):
+            return plan
+        with suppress(SpecError):
+            required = required_of_records(Spec.parse(read_yaml(self.spec), self.path))
+            return replace(plan, protection=replace(plan.protection, required=required))
+        return plan
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
+from trellis.model.size_mechanisms import WIDEST_RATIO
 from trellis.numerics.group_sizes.integer_optimum import extremes
 from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT, IntArray
 
@@ -25,8 +26,6 @@ Weight = int | float | Fraction | Decimal
 LARGEST_COUNT = 2**50
 COARSEST_WEIGHT = 2**10
 """Weights that must be rounded keep at least this many steps."""
-
-WIDEST_RATIO = 10**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -111,7 +111,11 @@ def least_noise(
     while not holds(high * digit):  # the floats of zcdp_rho may have been rounded down
         high += 1
     low = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle * digit) else (middle, high)
-    return high * digit
+    while True:
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle * digit) else (middle, high)
+        if high >= 10 ** (_DIGITS - 1):
+            return high * digit
+        # Far less than zCDP asks for is enough, as with a large delta: one digit more.
+        low, high, digit = 10 * low, 10 * high, digit / 10

@@ -6,6 +6,8 @@ import json
 import sqlite3
 from fractions import Fraction
 
+from trellis.errors import LedgerError
+
 ANY_UNIT = ""
 """The unit of a limit that was set before a limit had one, and before anything was charged."""
 
@@ -27,8 +29,14 @@ def forget_placeless(db: sqlite3.Connection, dataset: str) -> None:
 
 
 def lower_limit(db: sqlite3.Connection, dataset: str, unit: str, limit: str) -> None:
-    """Of two limits the smaller counts; one in another currency than the ledger's is dropped."""
+    """Of two limits the smaller counts; of two in rho and in epsilon nobody can tell which is."""
     known = _limit(db, dataset, unit)
+    if known is not None and json.loads(known).keys() != json.loads(limit).keys():
+        raise LedgerError(
+            f"Data set {dataset!r} has one limit in rho and one in epsilon for a {unit}, and one "
+            "would be lost. Set the limit of the ledger in the same measure first: trellis ledger "
+            f"{dataset} --unit {unit} --set-limit."
+        )
     if known is None or _is_smaller(json.loads(limit), json.loads(known)):
         db.execute("INSERT OR REPLACE INTO unit_limit VALUES (?, ?, ?)", (dataset, unit, limit))
 

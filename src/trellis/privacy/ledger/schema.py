@@ -6,16 +6,21 @@ becomes format 2 with what it does not say taken at its worst:
 - its limit holds for every unit that has charges; with none, for the unit that is charged first;
 - no release is known to cap contributions;
 - bounds between units must be declared again; until then nothing is counted across units;
-- equal records of its data sets are not known, so they are noticed from the next release on.
+- equal records of its data sets are not known, so they are noticed from the next release on;
+- what its releases required of the records is not known, and statements say so;
+- a price that a name decided falsely is put right.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
 from trellis.errors import LedgerError
+from trellis.privacy.flow_changes import FlowQuery
 from trellis.privacy.ledger.limits import ANY_UNIT, lower_limit, place_limit
+from trellis.privacy.protection import NOT_KNOWN
 
 FORMAT = 2
 
@@ -77,3 +82,22 @@ def migrate(db: sqlite3.Connection) -> None:
         lower_limit(db, dataset, ANY_UNIT, limit)
         place_limit(db, dataset)
     db.execute("UPDATE dataset SET limit_json = NULL")
+    for run_id, text in db.execute("SELECT run_id, guarantee_json FROM charge").fetchall():
+        worst = (_at_its_worst(text), run_id)
+        db.execute("UPDATE charge SET guarantee_json = ? WHERE run_id = ?", worst)
+
+
+def _at_its_worst(text: str) -> str:
+    """A charge of format 1 with what it does not say, or may say falsely, taken at its worst.
+
+    A name decided the price: an attribute called grand_total was charged as a flow's total, which
+    under `replace` moves half as far as a partition. A release of flows has no partition, so where
+    there is one, the name was an attribute's. Pairs move as far as a partition does.
+    """
+    charge = json.loads(text)
+    tables = [query[3] if len(query) > 3 else None for query in charge["charges"]]
+    if None in tables:
+        for query in charge["charges"]:
+            if query[3:4] == [FlowQuery.GRAND_TOTAL]:
+                query[3] = FlowQuery.PAIRS
+    return json.dumps({"required": [NOT_KNOWN], **charge})

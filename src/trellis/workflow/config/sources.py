@@ -22,6 +22,7 @@ from trellis.errors import SpecError
 from trellis.workflow.config.base import Model
 from trellis.workflow.config.values import PathText, is_same_file
 
+_SQLITE = "sqlite:"
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^/?#@]*?:([^/?#]*)@|[?&](?:ssl)?password=([^&]*)", re.IGNORECASE)
 
@@ -59,7 +60,7 @@ class SqlSource(Model):
             raise SpecError(f"The environment variable {missing[0]} of a sql address is not set.")
         text = _VARIABLE.sub(lambda found: os.environ[found[1]], self.sql)
         kind, _, rest = text.partition(":")
-        return f"sqlite:{resolve(rest).resolve()}" if kind == "sqlite" else text
+        return f"{_SQLITE}{resolve(rest).resolve()}" if kind == "sqlite" else text
 
 
 def _path(value: Any) -> Any:
@@ -82,14 +83,26 @@ SourceField = Annotated[
 def may_share_rows(
     one: str | SqlSource, other: str | SqlSource, resolve: Callable[[str], Path]
 ) -> bool:
-    """Whether two sources are the same rows, or could be: what a query reads is not looked into."""
+    """Whether two sources are the same rows, or could be.
+
+    Names of tables are compared without their schema, and without regard to case, as SQLite does.
+    What a query or a view reads is not looked into: a query could read anything, a view is taken
+    for a table of its own.
+    """
     if isinstance(one, str) and isinstance(other, str):
         return is_same_file(resolve(one), resolve(other))
     if isinstance(one, str) or isinstance(other, str):
         return False
-    if _known(one, resolve) != _known(other, resolve):
+    if not _is_same_database(_known(one, resolve), _known(other, resolve)):
         return False
-    return one.table is None or other.table is None or one.table == other.table
+    names = [source.table and source.table.lower().rpartition(".")[2] for source in (one, other)]
+    return None in names or names[0] == names[1]
+
+
+def _is_same_database(one: str, other: str) -> bool:
+    if one.startswith(_SQLITE) and other.startswith(_SQLITE):
+        return is_same_file(Path(one.removeprefix(_SQLITE)), Path(other.removeprefix(_SQLITE)))
+    return one == other
 
 
 def _known(source: SqlSource, resolve: Callable[[str], Path]) -> str:
