@@ -99,7 +99,7 @@ class _Program:
                 cells = np.flatnonzero(q[k])
                 size = int(sum(self.most[c * n_cells + j] for j in cells))
                 reach = np.sqrt(self.top / weight) + 1e-6
-                ends = max(0, int(np.ceil(wanted - reach))), min(size, int(wanted + reach))
+                ends = int(max(0, np.ceil(wanted - reach))), int(min(size, wanted + reach))
                 at = _breakpoints(wanted, *ends)
                 price += list(weight * np.diff((at - wanted) ** 2) / np.diff(at))
                 lengths += list(np.diff(at))
