@@ -9,8 +9,10 @@ broken, because sums or bounds leave no room, weigh more than any cost.
 
 What a way costs is a lower bound but for what steps between two children cannot improve. In large
 families the cost of rules that are still broken is added, as it was when they were first decided,
-and children that take no part are not brought near. The search ends after `MOST_WORK` steps looked
-at: a limit on time would let the outcome depend on the machine.
+and children that take no part are not brought near. In others the best table is then improved: two
+children at a time decide again while the rest keep their rules as they do, two change places, and
+short chains of steps are tried. The search, the new decisions and the rest each end after `MOST_WORK` steps looked at: a
+limit on time would let the outcome depend on the machine.
 """
 
 from __future__ import annotations
@@ -200,7 +202,7 @@ def _order(family, tree, at):
         found = _follow(family, r, c, way)
         ways[way], expected[way] = way, family.cost[0] if found else np.inf
         _back(family, tree, at)
-    if expected[EMPTY] < expected[BRING]:
+    if expected[EMPTY] <= expected[BRING] + TIE:
         ways[0], ways[1] = EMPTY, BRING
         expected[0], expected[1] = expected[1], expected[0]
     ways[2], expected[2] = GIVE_UP, -np.inf if tree.may_stay[r, c] else np.inf
