@@ -157,7 +157,7 @@ def test_scarce_categories_are_repaired_nearly_as_well_as_can_be():
 
 
 def test_nobody_leaves_an_area_that_keeps_the_rule_without_need():
-    """Of all tables none is nearer, and none as near moves fewer out of areas that kept the rule."""
+    """Of all tables none is nearer, and none as near moves fewer out of areas that kept it."""
     rules = [edit_rule_cells(PAIR, (), "kind = prison requires kind = dorm")]
     moved = 0
     for seed in range(60):

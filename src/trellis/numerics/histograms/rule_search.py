@@ -11,8 +11,8 @@ What a way costs is a lower bound but for what steps between two children cannot
 families the cost of rules that are still broken is added, as it was when they were first decided,
 and children that take no part are not brought near. In others the best table is then improved: two
 children at a time decide again while the rest keep their rules as they do, two change places, and
-short chains of steps are tried. The search, the new decisions and the rest each end after `MOST_WORK` steps looked at: a
-limit on time would let the outcome depend on the machine.
+short chains of steps are tried. The search, the new decisions and the rest each end after
+`MOST_WORK` steps looked at: a limit on time would let the outcome depend on the machine.
 """
 
 from __future__ import annotations
