@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the integer pro
 from rule_families import over_the_best, random_family
 
 RUNS = 4
-SCARCE = 300
+SCARCE = 100
 RULE = edit_rule_cells(SCHEMA, (), "votingage = minor requires votingage = adult")
 
 
@@ -107,7 +107,7 @@ def compare_with_the_best() -> None:
 
 
 def main() -> None:
-    n_blocks = int(sys.argv[1]) if len(sys.argv) > 1 else 12_000
+    n_blocks = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     state = generated_state(n_blocks, seed=0, noise_seed=0)
     state.measured[LEVELS.index("state")]["total"] = 0.0
     state = with_noise(without_lonely_minors(state), 0)

@@ -4,7 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import histogram_worlds as worlds
-from oracles.edit_rules import SlowFamily, best_table
+from oracles.edit_rules import SlowFamily, all_tables, best_table
 from oracles.histogram_family import matrix
 from rule_families import PAIR, THREE, RuleFamily, over_the_best, random_family
 from trellis.estimate import round_family
@@ -153,11 +153,32 @@ def assert_near_the_best(seeds):
 
 
 def test_scarce_categories_are_repaired_nearly_as_well_as_can_be():
-    assert_near_the_best(range(40))
+    assert_near_the_best(range(15))
+
+
+def test_nobody_leaves_an_area_that_keeps_the_rule_without_need():
+    """Of all tables none is nearer, and none as near moves fewer out of areas that kept it."""
+    rules = [edit_rule_cells(PAIR, (), "kind = prison requires kind = dorm")]
+    moved = 0
+    for seed in range(60):
+        rng = np.random.default_rng([3, seed])
+        x = np.column_stack([rng.poisson(3, 3) * (rng.random(3) < 0.8), rng.poisson(0.5, 3)])
+        x[rng.integers(3), 1] += 1  # the parent keeps the rule
+        family = RuleFamily(PAIR, rules, x.sum(axis=0), x.astype(float))
+        slow = family.slow(x)
+        kept = [c for c in range(3) if (c, 0) not in slow.broken(x)]
+
+        def cost_and_leavers(y, x=x, slow=slow, kept=kept):
+            return round(slow.objective(y), 6), np.maximum(x - y, 0)[kept].sum()
+
+        found = cost_and_leavers(family.rounded(keep_rules=True))
+        tables = [y for y in all_tables(family.parent, 3) if not slow.broken(y)]
+        assert found == min(map(cost_and_leavers, tables))
+        moved += found[1] > 0
+    assert moved > 10  # what is scarce has to come from somewhere
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="seed 805 is 6.6 % above the best, of 1,985 that were tried")
 def test_2000_families_are_repaired_nearly_as_well_as_can_be():
     """The seeds are fixed, so there are no false alarms."""
     assert_near_the_best(range(2550))

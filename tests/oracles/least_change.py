@@ -9,14 +9,14 @@ from oracles.edit_rules import SlowFamily
 
 
 def least_change(family: SlowFamily, parent, known, bounds=(), impossible=None):
-    """Fewest broken rules and least objective over all tables; `family.x` is children x cells.
+    """Fewest broken rules and least objective over all tables that keep what `family.y` keeps.
 
-    Each answer is a whole number, so its squared residual is the sum of steps of one unit whose
-    prices grow: the program with these steps is exact. Residuals of 20 and more take steps of a
-    tenth of them, which are dearer by at most 1/400, so that the table found is as near to the best
-    one, and as `GAP`. A `known` table that is allowed bounds the answers, because no residual of a
-    better one can exceed the root of its objective. `bounds` are triples of a matrix, lower and
-    upper answers of children x rows.
+    `family.x` and `family.y` are children x cells. Each answer is a whole number, so its squared
+    residual is the sum of steps of one unit whose prices grow: the program with these steps is
+    exact. Residuals of 20 and more take steps of a tenth of them, which are dearer by at most
+    1/400, so that the table found is as near to the best one, and as `GAP`. A `known` table that is
+    allowed bounds the answers, because no residual of a better one can exceed the root of its
+    objective. `bounds` are triples of a matrix, lower and upper answers of children x rows.
     """
     program = _Program(family, parent, known, bounds, impossible)
     fewest = round(program.solve(program.broken_price).fun)
@@ -74,7 +74,10 @@ class _Program:
         most = np.tile(parent, n_children).astype(float)
         if impossible is not None:
             most[np.asarray(impossible).ravel()] = 0
-        self.most = np.concatenate([most, np.ones(2 * self.n_pairs)])
+        may_break = np.zeros((len(family.rules), n_children))
+        for c, r in family.broken(family.y):
+            may_break[r, c] = 1
+        self.most = np.concatenate([most, np.ones(self.n_pairs), may_break.ravel()])
 
     def _row(self, columns, lower, upper):
         self.rows.append(columns)
@@ -99,7 +102,7 @@ class _Program:
                 cells = np.flatnonzero(q[k])
                 size = int(sum(self.most[c * n_cells + j] for j in cells))
                 reach = np.sqrt(self.top / weight) + 1e-6
-                ends = max(0, int(np.ceil(wanted - reach))), min(size, int(wanted + reach))
+                ends = int(max(0, np.ceil(wanted - reach))), int(min(size, wanted + reach))
                 at = _breakpoints(wanted, *ends)
                 price += list(weight * np.diff((at - wanted) ** 2) / np.diff(at))
                 lengths += list(np.diff(at))

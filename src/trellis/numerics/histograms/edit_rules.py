@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from trellis.numerics.histograms.rounding import TIE
 from trellis.numerics.histograms.rule_search import better_table
 from trellis.numerics.histograms.rule_steps import (
     BRING,
@@ -94,13 +95,13 @@ def _mend(family, r, c):
     family.logged[0] = START
     cost = family.cost[0]
     if family.given[r, c] <= MOST_EMPTIED:
-        while breaks(family, r, c) and family.cost[0] - cost < bring.cost:
+        while breaks(family, r, c) and family.cost[0] - cost <= bring.cost + TIE:
             step, _ = best_step(family, r, c, EMPTY, STRICT)
             if step.sibling == NOTHING:
                 break
             take_step(family, c, step.sibling, step.gives, step.gets, ONE)
     spent = family.cost[0] - cost
-    if not breaks(family, r, c) and spent < bring.cost:
+    if not breaks(family, r, c) and spent <= bring.cost + TIE:  # no sibling loses anyone
         return True, spent - min(spent, cheapest)
     undo(family, START, cost)
     if bring.sibling == NOTHING:

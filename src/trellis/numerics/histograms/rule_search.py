@@ -9,8 +9,10 @@ broken, because sums or bounds leave no room, weigh more than any cost.
 
 What a way costs is a lower bound but for what steps between two children cannot improve. In large
 families the cost of rules that are still broken is added, as it was when they were first decided,
-and children that take no part are not brought near. The search ends after `MOST_WORK` steps looked
-at: a limit on time would let the outcome depend on the machine.
+and children that take no part are not brought near. In others the best table is then improved: two
+children at a time decide again while the rest keep their rules as they do, two change places, and
+short chains of steps are tried. The search, the new decisions and the rest each end after
+`MOST_WORK` steps looked at: a limit on time would let the outcome depend on the machine.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from trellis.numerics.histograms.rule_steps import (
     NOTHING,
     ONE,
     RELAXED,
+    START,
     STRICT,
     allowed,
     become,
@@ -45,7 +48,7 @@ from trellis.numerics.histograms.rule_steps import (
 
 MOST_WORK = 1_000_000
 MOST_SWEEPS = 30
-MOST_PAIRED = 1200
+MOST_PAIRED = 5000
 """Steps up to which two at once are tried."""
 MOST_LINKS = 4
 LARGE = 1000
@@ -86,27 +89,55 @@ def better_table(family, before):
     """Leave the family with a table at least as good as it has; `before` breaks rules."""
     best, score = family.y.copy(), np.array([n_broken(family), family.cost[0]])
     become(family, before)
+    may_stay, everyone = broken_pairs(family), np.ones(before.shape[1], np.bool_)
     family.work[0] = 0
-    _search(family, best, score)
+    _search(family, everyone, may_stay, best, score)
+    if family.y.size <= LARGE:
+        _search_again(family, may_stay, best, score)
     family.closed[:] = False
     family.held[:] = False
     become(family, best)
     if family.y.size <= LARGE:
-        _settle(family, _all_fresh(family), STRICT)
-        while _take_two(family) or _take_chain(family):
-            _settle(family, _all_fresh(family), STRICT)
+        family.work[0] = 0
+        _settle(family, everyone, STRICT)
+        while _change_places(family) or _take_two(family) or _take_chain(family):
+            everyone[:] = True
+            _settle(family, everyone, STRICT)
 
 
 @njit(nogil=True, cache=True)
-def _all_fresh(family):
-    return np.ones(family.y.shape[1], np.bool_)
+def _search_again(family, may_stay, best, score):
+    """Let two children at a time decide again, while the others keep their rules as they do."""
+    width, quiet = family.y.shape[1], 0
+    family.work[0] = 0
+    while True:
+        for c in range(width):
+            for s in range(c):
+                least = score.copy()
+                become(family, best)
+                family.work[0] += family.y.size
+                _search(family, _free(family, c, s), may_stay, best, score)
+                quiet = quiet + 1 if (score == least).all() else 0
+                if 2 * quiet >= width * (width - 1) or family.work[0] > MOST_WORK:
+                    return
 
 
 @njit(nogil=True, cache=True)
-def _search(family, best, score):
-    tree = _new_tree(family, best, score)
+def _free(family, c, s):
+    """Hold the others to how they keep their rules, where they do; returns who is free."""
+    free = np.zeros(family.y.shape[1], np.bool_)
+    free[c] = free[s] = True
+    family.held[:] = (family.needed > 0) & ~free
+    family.closed[:] = (family.needed == 0) & (family.given == 0) & ~free
+    return free
+
+
+@njit(nogil=True, cache=True)
+def _search(family, fresh, may_stay, best, score):
+    """Decide about all rules that are broken once fresh children are near to the real ones."""
+    tree = _new_tree(family, may_stay, best, score)
     if family.y.size <= LARGE:
-        _settle(family, _all_fresh(family), RELAXED)
+        _settle(family, fresh, RELAXED)
     depth = _arrive(family, tree, ROOT)
     while depth > ROOT:
         if _go_on(family, tree, depth - 1):
@@ -116,13 +147,13 @@ def _search(family, best, score):
 
 
 @njit(nogil=True, cache=True)
-def _new_tree(family, best, score):
+def _new_tree(family, may_stay, best, score):
     shape = family.given.shape
     most = shape[0] * shape[1]  # each pair is decided once on a way
     return _Tree(
         np.empty((most, 2), np.int64), np.empty((most, 3), np.int64), np.empty((most, 3)),
         np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most),
-        broken_pairs(family), np.zeros(shape, np.bool_), np.zeros(shape), best, score,
+        may_stay, np.zeros(shape, np.bool_), np.zeros(shape), best, score,
     )  # fmt: skip
 
 
@@ -171,7 +202,7 @@ def _order(family, tree, at):
         found = _follow(family, r, c, way)
         ways[way], expected[way] = way, family.cost[0] if found else np.inf
         _back(family, tree, at)
-    if expected[EMPTY] < expected[BRING]:
+    if expected[EMPTY] <= expected[BRING] + TIE:
         ways[0], ways[1] = EMPTY, BRING
         expected[0], expected[1] = expected[1], expected[0]
     ways[2], expected[2] = GIVE_UP, -np.inf if tree.may_stay[r, c] else np.inf
@@ -216,7 +247,7 @@ def _follow(family, r, c, way):
         if step.sibling == NOTHING or family.logged[0] >= MOST_LOGGED:
             return False
         _take(family, c, step.sibling, step.gives, step.gets, chunk, RELAXED)
-    fresh = _all_fresh(family)
+    fresh = np.empty(family.y.shape[1], np.bool_)
     _mark_fresh(family, since, fresh)
     _settle(family, fresh, RELAXED)
     return family.logged[0] < MOST_LOGGED
@@ -285,6 +316,44 @@ def _improve(family, c, s, there, back, strict):
 
 
 @njit(nogil=True, cache=True)
+def _change_places(family):
+    """Let two children exchange all they have, or one give all to the other, if that pays.
+
+    Afterwards they are brought near to the real ones again, which settles what it costs.
+    """
+    broken, before, logged = broken_pairs(family), family.cost[0], family.logged[0]
+    fresh = np.empty(family.y.shape[1], np.bool_)
+    for c in range(fresh.size):
+        for s in range(fresh.size):
+            for both in (True, False):
+                if c == s or (both and c < s) or family.work[0] > MOST_WORK:
+                    continue
+                if _give_all(family, c, s, both):
+                    _mark_fresh(family, logged, fresh)
+                    _settle(family, fresh, STRICT)
+                    if family.cost[0] < before - TIE and keeps_all(family, broken):
+                        return True
+                undo(family, logged, before)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _give_all(family, c, s, both):
+    """Move all units of child c to s, and if both those of s to c; False where one must not go."""
+    for j in range(family.y.shape[0]):
+        there, back = family.y[j, c], family.y[j, s] if both else START
+        if family.blocked.size and (
+            (there > 0 and family.blocked[j, s]) or (back > 0 and family.blocked[j, c])
+        ):
+            return False
+        if there > back:
+            take_step(family, c, s, j, NOTHING, there - back)
+        elif there < back:
+            take_step(family, c, s, NOTHING, j, back - there)
+    return True
+
+
+@njit(nogil=True, cache=True)
 def _take_two(family):
     """Take two steps that lower the cost together where neither may or does alone; False if none.
 
@@ -301,8 +370,9 @@ def _take_two(family):
         c, s, gives, gets = steps[order[i]]
         take_step(family, c, s, gives, gets, ONE)
         for k in range(i + 1, order.size):
-            if cost[order[i]] + cost[order[k]] >= shared:
+            if cost[order[i]] + cost[order[k]] >= shared or family.work[0] > MOST_WORK:
                 break
+            family.work[0] += 1
             d, t, there, back = steps[order[k]]
             if not (d in (c, s) or t in (c, s)) or not _are_there(family, d, t, there, back):
                 continue
@@ -327,7 +397,7 @@ def _take_chain(family):
         c, s, gives, gets = steps[i]
         take_step(family, c, s, gives, gets, ONE)
         for _ in range(MOST_LINKS):
-            if not _take_link(family, steps, logged):
+            if family.work[0] > MOST_WORK or not _take_link(family, steps, logged):
                 break
             if family.cost[0] < before - TIE and keeps_all(family, broken):
                 return True
@@ -342,6 +412,7 @@ def _take_link(family, steps, since):
     _mark_fresh(family, since, taken)
     last = family.log[family.logged[0] - 1]
     best, link = np.inf, NOTHING
+    family.work[0] += len(steps)
     for i in range(len(steps)):
         c, s, gives, gets = steps[i]
         if not (taken[c] or taken[s]) or not _are_there(family, c, s, gives, gets):
