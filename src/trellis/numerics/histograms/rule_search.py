@@ -269,14 +269,15 @@ def _take(family, c, s, gives, gets, units, strict):
 def _settle(family, fresh, strict):
     """Take steps between two children, one of them fresh, while they lower the cost.
 
-    Afterwards those are fresh that took a step, until there are none.
+    Afterwards those are fresh that took a step, until there are none, or the work is done: with
+    hundreds of children there are too many pairs.
     """
     there, back = np.empty((2, family.y.shape[0] + 1), np.int64)
     for _ in range(MOST_SWEEPS):
         before = family.logged[0]
         for c in range(fresh.size):
             for s in range(c):
-                if fresh[c] or fresh[s]:
+                if (fresh[c] or fresh[s]) and family.work[0] <= MOST_WORK:
                     while _improve(family, c, s, there, back, strict):
                         pass
         if family.logged[0] == before:
