@@ -17,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 import trellis
+from command_line import invoke, refused, succeed
 from flow_worlds import write_flow_world
 from trellis.cli.app import app
 from trellis.privacy.ledger import Ledger
@@ -68,27 +69,6 @@ def measured(half_done, tmp_path) -> Path:
 @pytest.fixture
 def done(released, tmp_path) -> Path:
     return Path(shutil.copytree(released, tmp_path / "w"))
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def succeed(*arguments) -> str:
-    """What a command says on standard output."""
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*arguments) -> str:
-    """The one line of an error."""
-    result = invoke(*arguments)
-    assert result.exit_code == 2, result.output
-    assert isinstance(result.exception, SystemExit)
-    line = result.stderr.splitlines()[-1]
-    assert line.startswith("error: ")
-    return line
 
 
 def charges(world: Path) -> list:

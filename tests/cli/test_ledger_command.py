@@ -9,33 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from trellis.cli.app import app
+from command_line import invoke, refused, succeed
 from trellis.privacy.ledger import Ledger
 from worlds import write_world
 
 HOUSEHOLD = {"privacy__unit": "household", "privacy__neighbours": "add_remove"}
 PERSON = {"privacy__unit": "person", "privacy__neighbours": "add_remove"}
-
-
-def invoke(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def succeed(*arguments) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, result.output + result.stderr
-    return result.stdout
-
-
-def refused(*arguments) -> str:
-    """The one line of an error."""
-    result = invoke(*arguments)
-    assert result.exit_code == 2, result.output
-    line = result.stderr.splitlines()[-1]
-    assert line.startswith("error: ")
-    return line
 
 
 def measure(world: Path, release: str, **changes) -> Path:
@@ -70,7 +50,9 @@ def done(made, tmp_path) -> Path:
 
 
 def test_alone_it_lists_what_is_spent_and_allowed(made):
-    row = next(line for line in succeed("ledger", *on(made)).splitlines() if "towns" in line)
+    said = succeed("ledger", *on(made))
+    assert "Restricted: not every change is protected." in said
+    row = next(line for line in said.splitlines() if "towns" in line)
     cells = [cell.strip() for cell in row.strip("│").split("│")]
     assert cells == ["towns", "person", "replace, within state", "1", "1", "rho = 4"]
     [only] = json.loads(succeed("ledger", *on(made), "--json"))["datasets"]

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,7 +18,7 @@ from trellis.ingest.adbc import read_sql
 from trellis.verify import verify_run
 from trellis.workflow import confidential_half
 from trellis.workflow.config import Spec
-from trellis.workflow.config.sources import SqlSource
+from trellis.workflow.config.sources import SqlSource, may_share_rows
 from trellis.workflow.prepare import prepare
 from trellis.workflow.sources import resolve_source
 from worlds import SPEC, changed, write_world
@@ -286,3 +287,19 @@ def test_frames_keep_their_name_in_messages():
     areas = pa.table(dict(zip(levels, zip(*TOWNS, strict=True), strict=True)))
     with pytest.raises(SourceError, match="the frame has no column"):
         trellis.run(Spec.parse(SPEC), data=pa.table({"town": ["a1"]}), hierarchy=areas)
+
+
+@pytest.mark.parametrize("table", ["people", "PEOPLE", "main.people", "Main.People"])
+def test_one_table_under_another_spelling_is_the_same(sqlite_file, table):
+    records = SqlSource(sql=f"sqlite:{sqlite_file}", table="people")
+    other = SqlSource(sql=f"sqlite:{sqlite_file}", table=table)
+    assert may_share_rows(records, other, Path)
+
+
+def test_a_database_under_another_name_is_the_same(sqlite_file, tmp_path):
+    linked = tmp_path / "linked.db"
+    os.link(sqlite_file, linked)
+    records = SqlSource(sql=f"sqlite:{sqlite_file}", table="people")
+    assert may_share_rows(records, SqlSource(sql=f"sqlite:{linked}", table="people"), Path)
+    assert may_share_rows(records, SqlSource(sql=f"sqlite:{linked}", query="SELECT 1"), Path)
+    assert not may_share_rows(records, SqlSource(sql=f"sqlite:{linked}", table="areas"), Path)

@@ -1,4 +1,4 @@
-"""`trellis report`: the page about a release, made anew."""
+"""`trellis report`: the page about a release, made again."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
         remove_partials(folder.measurements)
         raise LedgerError(
             "The noise of this run has been drawn, and its measurements are not here. "
-            "Put them back, or start in a new run folder, which is charged anew."
+            "Put them back, or start in a new run folder, which is charged again."
         )
     with reporting_os_errors(folder.measurements):
         publish(partial, folder.measurements)

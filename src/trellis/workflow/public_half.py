@@ -264,7 +264,7 @@ def _finish_flows(
 
 
 def remake_report(folder: RunFolder) -> Path:
-    """Write the report of a finished run anew, and its hash into the manifest."""
+    """Write the report of a finished run again, and its hash into the manifest."""
     folder.require_started()
     if not folder.is_finished:
         raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
