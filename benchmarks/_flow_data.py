@@ -14,8 +14,8 @@ import numpy as np
 
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy, Schema
-from trellis.model.codes import CODE
-from trellis.model.flows import FlowTree
+from trellis.model.trees.codes import CODE
+from trellis.model.trees.flows import FlowTree
 
 ONE_CELL = Schema({"cell": ["total"]})
 SHARES = {"complete": 1.0, "dense": 0.5, "sparse": 0.01}

@@ -22,15 +22,15 @@ from _flow_mechanisms import DELTA, Errors, all_levels, errors, mean_errors, tab
 from trellis.confidential.flows import TrueFlows
 from trellis.estimate.flows.levels import estimate_flow_levels
 from trellis.model import Hierarchy
-from trellis.model.flows import FlowLevel, FlowTree, Nodes
-from trellis.model.plan import Plan
-from trellis.planning.budget import Shares
-from trellis.planning.flows import FlowsRequest, plan_flows
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.shares import Shares
+from trellis.model.trees.flows import FlowLevel, FlowTree, Nodes
+from trellis.planning.kinds.flows import FlowsRequest, plan_flows
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.confidential.flow_descent import measure_flows
 
 Estimates = list[FlowLevel]
 

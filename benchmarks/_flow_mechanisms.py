@@ -18,7 +18,7 @@ from trellis.confidential.flows import true_levels
 from trellis.estimate.flows.families import FamilyRule
 from trellis.measure.flows import noisy_children
 from trellis.model import Hierarchy
-from trellis.model.flows import ROOT, Nodes
+from trellis.model.trees.flows import ROOT, Nodes
 from trellis.privacy.accounting import calibrate
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace

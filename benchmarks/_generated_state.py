@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model import Hierarchy, Schema
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 
 TYPES = [f"type{i}" for i in range(8)]
 SCHEMA = Schema(

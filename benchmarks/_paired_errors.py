@@ -8,8 +8,8 @@ import numpy as np
 from _generated_state import LEVELS, SCHEMA, State
 from numpy.typing import NDArray
 
-from trellis.model.queries import parse_query
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.sparse_counts import SparseCounts
 
 SHOWN = ("total", "hispanic * cenrace", "votingage", "hhgq", "detailed")
 

@@ -9,15 +9,20 @@ from time import perf_counter
 
 import numpy as np
 
-from trellis.planning.data_free import Aim, error_and_slopes, optimal_budgets, weighted_error
-from trellis.planning.expected_variance import VarianceModel
-from trellis.planning.outlook import Outlook
-from trellis.planning.query_choice import table_aims
-from trellis.workflow.config import Spec
-from trellis.workflow.config.planning import PriorSpec
-from trellis.workflow.histogram_demo import spec_text, write_histogram_data
-from trellis.workflow.plan_report import plan_report
-from trellis.workflow.prepare import prepare
+from trellis.planning.allocation.data_free import (
+    Aim,
+    error_and_slopes,
+    optimal_budgets,
+    weighted_error,
+)
+from trellis.planning.allocation.query_choice import table_aims
+from trellis.planning.forecast.expected_variance import VarianceModel
+from trellis.planning.forecast.outlook import Outlook
+from trellis.samples.redistricting import spec_text, write_histogram_data
+from trellis.spec import Spec
+from trellis.spec.planning import PriorSpec
+from trellis.workflow.outlook.plan_report import plan_report
+from trellis.workflow.preparing.prepare import prepare
 
 
 def show_histograms(n_blocks: int) -> bool:

@@ -9,15 +9,15 @@ import numpy as np
 import yaml
 
 from trellis.model import Hierarchy, Schema
-from trellis.planning.budget import Shares
-from trellis.planning.choose import Scene
-from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.model.plans.shares import Shares
+from trellis.planning.allocation.choose import Scene
+from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
-from trellis.workflow.config import Spec
-from trellis.workflow.demo import SPEC, block_codes, block_populations
-from trellis.workflow.prepare import Prepared
+from trellis.samples.demo import SPEC, block_codes, block_populations
+from trellis.spec import Spec
+from trellis.workflow.preparing.prepare import Prepared
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LEVELS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}

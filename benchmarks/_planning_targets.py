@@ -11,15 +11,15 @@ import numpy as np
 from _planning_scenes import DATA, LEVELS, RELEASES, prepared, verdict
 
 from trellis.model import Hierarchy
-from trellis.planning.budget import Shares
-from trellis.planning.choose import Scene, Wish, choose, met_targets
-from trellis.planning.outlook import Outlook
-from trellis.planning.targets import Target
-from trellis.workflow.config import Spec
-from trellis.workflow.config.planning import PriorSpec
-from trellis.workflow.plan_report import plan_report
+from trellis.model.plans.shares import Shares
+from trellis.planning.allocation.choose import Scene, Wish, choose, met_targets
+from trellis.planning.allocation.targets import Target
+from trellis.planning.forecast.outlook import Outlook
+from trellis.spec import Spec
+from trellis.spec.planning import PriorSpec
+from trellis.workflow.outlook.plan_report import plan_report
+from trellis.workflow.outlook.simulate import simulate
 from trellis.workflow.progress import Silent
-from trellis.workflow.simulate import simulate
 
 
 def show_level_targets(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:

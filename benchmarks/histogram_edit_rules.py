@@ -18,9 +18,9 @@ from _generated_state import LEVELS, SCHEMA, State, generated_state, with_noise
 from _paired_errors import SHOWN, mean_absolute_errors
 
 from trellis.estimate.histograms.estimators import estimate_gls_topdown
-from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
-from trellis.model.rules import edit_rule_cells
+from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.rules import edit_rule_cells
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the integer program
 from rule_families import over_the_best, random_family

@@ -20,8 +20,8 @@ from trellis.errors import Infeasible
 from trellis.estimate.histograms import estimators
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Schema
-from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
+from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
 from trellis.numerics.histograms.room import Room
 
 N_BLOCKS, N_RELEASES = 2_000, 10

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from trellis.estimate import round_family, solve_family
 from trellis.estimate.histograms.bounds import FamilyBound
-from trellis.model.queries import parse_query
+from trellis.model.tables.queries import parse_query
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the integer program
 from oracles.histogram_family import least_rounding, rounding_objective

@@ -41,7 +41,7 @@ class Clock(Silent):
 
 def one_size(folder: Path, n_blocks: int, verify: bool) -> dict[str, object]:
     import trellis
-    from trellis.workflow.histogram_demo import write_histogram_demo
+    from trellis.samples.redistricting import write_histogram_demo
 
     write_histogram_demo(folder, n_blocks)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

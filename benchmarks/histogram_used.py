@@ -19,7 +19,7 @@ import yaml
 from histogram_state import Clock
 
 import trellis
-from trellis.workflow.histogram_demo import write_histogram_demo
+from trellis.samples.redistricting import write_histogram_demo
 
 N_BLOCKS = 6_000
 CHOICES = ("complete", "used")

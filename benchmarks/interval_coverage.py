@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from trellis.confidential.counts import TrueCounts
 from trellis.estimate.methods import estimate
 from trellis.measure import measure_counts
-from trellis.model.estimates import Estimates
+from trellis.model.results.estimates import Estimates
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim
-from trellis.release.intervals import interval, interval_factor
-from trellis.workflow.confidential_half import read_counts
-from trellis.workflow.config import Spec
-from trellis.workflow.demo import write_demo
-from trellis.workflow.prepare import Prepared, prepare
-from trellis.workflow.sources import resolve_source
+from trellis.release.tables.intervals import interval, interval_factor
+from trellis.samples.demo import write_demo
+from trellis.spec import Spec
+from trellis.workflow.confidential.measuring import read_counts
+from trellis.workflow.preparing.prepare import Prepared, prepare
+from trellis.workflow.preparing.sources import resolve_source
 
 ROOT = Path(__file__).parents[1]
 DELAWARE = ROOT.parent / "shared" / "data" / "census_blocks_2010_de.parquet"

@@ -26,14 +26,15 @@ from scipy.optimize import minimize
 from trellis.ingest.hierarchies import from_prefixes
 from trellis.ingest.priors import Prior, read_prior
 from trellis.model import Hierarchy
-from trellis.planning.budget import Shares, allocate, clipped_bias, clipped_mse, least_budget
+from trellis.model.plans.shares import Shares
+from trellis.planning.allocation.choose import Scene, Wish, choose
+from trellis.planning.budget import allocate, clipped_bias, clipped_mse, least_budget
 from trellis.planning.budget.allocation import LevelCounts
-from trellis.planning.choose import Scene, Wish, choose
-from trellis.planning.outlook import Outlook
+from trellis.planning.forecast.outlook import Outlook
 from trellis.privacy.budget import Budget
-from trellis.workflow.demo import block_populations
+from trellis.samples.demo import block_populations
+from trellis.workflow.outlook.simulate import simulate
 from trellis.workflow.progress import Silent
-from trellis.workflow.simulate import simulate
 
 NODES = 24
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trellis.estimate import gls, project_l2_families
 from trellis.model import Hierarchy
-from trellis.model.codes import CODE
+from trellis.model.trees.codes import CODE
 from trellis.numerics.tree_gls import estimates_up, variances_up
 from trellis.privacy.mechanisms import DiscreteGaussian
 

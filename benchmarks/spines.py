@@ -25,12 +25,12 @@ from trellis.estimate.evidence import Evidence
 from trellis.ingest.areas import AreaColumns, read_category
 from trellis.ingest.hierarchies import from_prefixes
 from trellis.measure.counts import measure_counts
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.schema import Schema
+from trellis.model.plans.shares import Shares
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.areas_on_trees import entity_distances
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest
+from trellis.planning.kinds.counts import CountsRequest
 from trellis.planning.spine import bypass, regroup_leaves
 from trellis.planning.spine.counts import plan_counts_on_spine
 from trellis.planning.spine.effects import entity_effects

@@ -14,13 +14,13 @@ import yaml
 import trellis
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy, Plan, Schema
-from trellis.model.flow_estimators import has_penalty
-from trellis.model.flows import FlowTree
-from trellis.planning.budget import Shares
-from trellis.planning.flows import FlowsRequest, plan_flows
+from trellis.model.plans.flow_estimators import has_penalty
+from trellis.model.plans.shares import Shares
+from trellis.model.trees.flows import FlowTree
+from trellis.planning.kinds.flows import FlowsRequest, plan_flows
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.public_half import Release
+from trellis.workflow.public.finishing import Release
 from worlds import changed
 
 TOWNS = Hierarchy.from_paths(

@@ -14,10 +14,10 @@ import yaml
 
 import trellis
 from trellis.model import Hierarchy, Plan, Schema
-from trellis.model.schema import Recode
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest
-from trellis.planning.histograms import HistogramRequest, plan_histograms
+from trellis.model.plans.shares import Shares
+from trellis.model.tables.schema import Recode
+from trellis.planning.kinds.counts import CountsRequest
+from trellis.planning.kinds.histograms import HistogramRequest, plan_histograms
 from trellis.verify import verify_run
 from worlds import REQUEST, changed
 

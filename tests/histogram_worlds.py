@@ -6,8 +6,8 @@ import numpy as np
 
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 
 SCHEMA = Schema(
     {"a": list("1234"), "b": ["x", "y", "z"]},

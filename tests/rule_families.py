@@ -12,7 +12,7 @@ from oracles.histogram_family import matrix
 from oracles.least_change import least_change
 from trellis.estimate import round_family
 from trellis.model import Schema
-from trellis.model.rules import RuleSides, edit_rule_cells
+from trellis.model.tables.rules import RuleSides, edit_rule_cells
 
 PAIR = Schema({"kind": ["prison", "dorm"]})
 THREE = Schema({"kind": ["home", "prison", "dorm"]})

@@ -11,11 +11,11 @@ import yaml
 
 import trellis
 from trellis.model import Hierarchy, Plan
-from trellis.planning.budget import Shares
-from trellis.planning.group_sizes import GroupSizesRequest, plan_group_sizes
+from trellis.model.plans.shares import Shares
+from trellis.planning.kinds.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.public_half import Release
+from trellis.workflow.public.finishing import Release
 from worlds import changed
 
 TREE = Hierarchy.from_paths(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import trellis
-from trellis.workflow.demo import block_codes, block_populations
+from trellis.samples.demo import block_codes, block_populations
 
 SPEC: dict[str, Any] = {
     "release": "small",

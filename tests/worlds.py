@@ -15,8 +15,8 @@ from seeded_bits import SeededBits
 from trellis.confidential.counts import TrueCounts
 from trellis.measure.counts import exact_answers, measure_counts
 from trellis.model import Hierarchy, Measurements, Plan, Schema
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.model.plans.shares import Shares
+from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours

@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))  # before this folder: a
 from spines import DATA, read_state, request_for  # noqa: E402
 from trellis.evaluate.charts import before_after_chart  # noqa: E402
 from trellis.model import Hierarchy, Schema  # noqa: E402
-from trellis.model.areas import Effect  # noqa: E402
+from trellis.model.trees.areas import Effect  # noqa: E402
 from trellis.planning.spine import bypass, group_level, regroup_leaves  # noqa: E402
 from trellis.planning.spine.counts import plan_counts_on_spine  # noqa: E402
 from trellis.planning.spine.effects import entity_effects  # noqa: E402

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from trellis.workflow.histogram_demo import N_BLOCKS, write_histogram_data
+from trellis.samples.redistricting import N_BLOCKS, write_histogram_data
 
 HERE = Path(__file__).resolve().parent
 

@@ -14,18 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trellis.spec import Spec
     from trellis.workflow.api import plan, run
-    from trellis.workflow.check import check
-    from trellis.workflow.config import Spec
-    from trellis.workflow.public_half import Release
+    from trellis.workflow.confidential.check import check
+    from trellis.workflow.public.finishing import Release
 
 __version__ = "0.1.0"
 __all__ = ["Release", "Spec", "check", "plan", "run"]
 
 _HOME = {
-    "Release": "trellis.workflow.public_half",
-    "Spec": "trellis.workflow.config",
-    "check": "trellis.workflow.check",
+    "Release": "trellis.workflow.public.finishing",
+    "Spec": "trellis.spec",
+    "check": "trellis.workflow.confidential.check",
     "plan": "trellis.workflow.api",
     "run": "trellis.workflow.api",
 }

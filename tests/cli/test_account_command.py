@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from trellis.cli.app import app
 from trellis.privacy import Accountant, DiscreteGaussian, DiscreteLaplace
-from trellis.workflow.demo import write_demo
+from trellis.samples.demo import write_demo
 
 
 def account(*arguments, code: int = 0) -> str:

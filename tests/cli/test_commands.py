@@ -21,11 +21,14 @@ from command_line import invoke, refused, succeed
 from flow_worlds import write_flow_world
 from trellis.cli.app import app
 from trellis.privacy.ledger import Ledger
+from trellis.samples import demo
+from trellis.samples.demo import write_demo
+from trellis.samples.redistricting import write_histogram_demo
 from trellis.verify import verify_run
-from trellis.workflow import api, confidential_half, demo, public_half
-from trellis.workflow.demo import write_demo
-from trellis.workflow.histogram_demo import write_histogram_demo
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow import api
+from trellis.workflow.confidential import measuring as confidential_half
+from trellis.workflow.public import finishing as public_half
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE, write_world
 
 COMMANDS = ["demo", "check", "plan", "run", "measure", "estimate", "verify", "ledger"]
@@ -525,7 +528,7 @@ def test_stages_that_were_lost_are_made_again_from_the_same_measurements(done, s
 
 KILLED_AT = """
 import os, sys
-from trellis.workflow import confidential_half as half
+from trellis.workflow.confidential import measuring as half
 from trellis.cli import main
 
 {patch}

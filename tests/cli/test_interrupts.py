@@ -11,8 +11,8 @@ import pytest
 
 import trellis
 from histogram_release_worlds import write_histogram_world
+from trellis.cli.commands.run import COMPILING
 from trellis.cli.interrupts import STOPPED
-from trellis.cli.run import COMPILING
 
 GENEROUS = 15
 """Seconds: not a bound of performance, only far from the minutes that it took."""

@@ -298,7 +298,7 @@ def test_a_notice_of_a_stranger_is_one_printable_line(done):
     assert "a\\x1b[2Jb c" in said
     (run / "withdrawn.json").unlink()
     os.mkfifo(run / "withdrawn.json")
-    from trellis.verify.withdrawn import notice
+    from trellis.verify.files.withdrawn import notice
 
     assert notice(run) == "withdrawn.json cannot be read."
 

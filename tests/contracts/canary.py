@@ -12,7 +12,7 @@ import pytest
 
 from trellis.errors import InputError
 from trellis.privacy.ledger import Ledger
-from trellis.workflow import confidential_half
+from trellis.workflow.confidential import measuring as confidential_half
 
 COUNT = 7_654_321
 FRACTION = 7654.321

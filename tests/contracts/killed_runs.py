@@ -26,12 +26,13 @@ import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.estimate.histograms.estimators import estimate_topdown
 from trellis.estimate.methods import estimate
-from trellis.model.statement import attacks_in_words
+from trellis.model.plans.statement import attacks_in_words
 from trellis.privacy.ledger import Ledger
 from trellis.verify import verify_run
-from trellis.workflow import api, confidential_half
-from trellis.workflow.confidential_half import folder_digest
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow import api
+from trellis.workflow.confidential import measuring as confidential_half
+from trellis.workflow.confidential.measuring import folder_digest
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import TREE, noisy, plan_for, write_world
 
 PACKAGE = Path(trellis.__file__).parent

@@ -28,8 +28,8 @@ from pathlib import Path
 from contracts.killed_runs import WORLDS, in_child, release, resume, state, warm_up
 from trellis.privacy.ledger import Ledger
 from trellis.storage import atomic
-from trellis.workflow import confidential_half
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.confidential import measuring as confidential_half
+from trellis.workflow.public.run_folder import RunFolder
 
 
 class Disk:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
 from trellis.privacy.mechanisms import DiscreteLaplace
 
 

@@ -25,7 +25,7 @@ from contracts.canary import (
     texts_in,
 )
 from trellis.errors import SpecError
-from trellis.workflow import confidential_half
+from trellis.workflow.confidential import measuring as confidential_half
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
 SPEC = {
@@ -103,7 +103,7 @@ def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):
     """The console script must not print local variables when it crashes."""
     spec = world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000])
     program = (
-        "import sys, trellis.workflow.confidential_half as half\n"
+        "import sys, trellis.workflow.confidential.measuring as half\n"
         "half.measure_counts = lambda plan, hierarchy, counts, *rest: counts.leaves[0, 0] / 0\n"
         "from trellis.cli import main\n"
         f"sys.argv = ['trellis', 'run', {str(spec)!r}]\n"

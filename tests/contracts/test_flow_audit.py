@@ -16,11 +16,11 @@ from flow_worlds import flows_plan, tree_of
 from seeded_bits import SeededBits
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.confidential.flow_descent import measure_flows
 
 TRIALS = 40_000
 TOWNS = Hierarchy.from_paths([("r", f"{i:05d}") for i in range(TRIALS)], ["nation", "town"])

@@ -20,7 +20,7 @@ from contracts.canary import (
     texts_in,
 )
 from trellis.privacy.ledger import Ledger
-from trellis.workflow import confidential_half
+from trellis.workflow.confidential import measuring as confidential_half
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
 SPEC = {
@@ -128,7 +128,7 @@ def test_a_descent_that_broke_off_is_destroyed_unread_and_charged_once(
     tmp_path, invoke, monkeypatch
 ):
     """It breaks off after the second level was written; the next attempt starts from the root."""
-    from trellis.workflow import flow_descent
+    from trellis.workflow.confidential import flow_descent
 
     spec = world(tmp_path / "w")
     folder, real, seen = spec.parent / "runs" / "canary", flow_descent.table_writer, []

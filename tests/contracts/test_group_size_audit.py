@@ -17,7 +17,7 @@ from size_worlds import sizes_plan
 from trellis.confidential.counts import TrueCounts
 from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.mechanisms import DiscreteLaplace

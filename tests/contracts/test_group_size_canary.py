@@ -19,7 +19,7 @@ from contracts.canary import (
     quoting_error_is_found,
     texts_in,
 )
-from trellis.workflow import confidential_half
+from trellis.workflow.confidential import measuring as confidential_half
 
 HOMES = ["h1", "h2", "h3"]
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.

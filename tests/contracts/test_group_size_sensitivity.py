@@ -20,7 +20,7 @@ from trellis.ingest.group_sizes import RecordColumns, Sizes, sizes_from_records
 from trellis.ingest.registers import read_units
 from trellis.measure.counts import exact_answers
 from trellis.model import Plan
-from trellis.model.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
 from trellis.privacy.budget import Budget
 from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.mechanisms import DiscreteGaussian

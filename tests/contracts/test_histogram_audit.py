@@ -14,8 +14,8 @@ from histogram_release_worlds import SCHEMA, histogram_plan, shares
 from trellis.confidential.histograms import TrueHistograms
 from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy
-from trellis.model.queries import parse_query
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
+from trellis.model.tables.queries import parse_query
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim

@@ -20,7 +20,7 @@ from contracts.canary import (
     texts_in,
 )
 from trellis.privacy.ledger import Ledger
-from trellis.workflow import histogram_descent
+from trellis.workflow.confidential import histogram_descent
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-4.
 SPEC = {

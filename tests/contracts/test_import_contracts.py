@@ -24,7 +24,7 @@ BREACHES = {
         "workflow/public_half.py", "from trellis.workflow import histogram_descent",
         "True counts stop at the measurement file"),
     "an evaluation inside a run": (
-        "workflow/api.py", "from trellis.workflow.evaluation import evaluate_run",
+        "workflow/api.py", "from trellis.workflow.evaluation.compare import evaluate_run",
         "The truth is compared with a release by one command"),
     "true errors in the report": (
         "evaluate/sections.py", "from trellis.confidential.metrics import level_errors",
@@ -33,7 +33,7 @@ BREACHES = {
         "verify/tables.py", "from trellis.estimate import gls",
         "Verification shares no code"),
     "an upward import": (
-        "privacy/budget.py", "from trellis.model.plan import Plan",
+        "privacy/budget.py", "from trellis.model.plans.plan import Plan",
         "Layers"),
     "a stage that imports another": (
         "release/tables.py", "from trellis.planning import invariants",

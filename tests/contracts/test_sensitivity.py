@@ -16,8 +16,8 @@ from contracts.neighbours import stated_cost, worst_cost
 from trellis.ingest.counts import tabulate
 from trellis.measure.counts import exact_answers
 from trellis.model import Hierarchy, Plan, PlannedQuery, Schema
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest, plan_counts
+from trellis.model.plans.shares import Shares
+from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 

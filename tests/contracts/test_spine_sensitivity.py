@@ -12,9 +12,9 @@ from trellis.confidential.counts import TrueCounts
 from trellis.errors import StructureError
 from trellis.measure.counts import answers_on_spine, exact_answers, measure_counts
 from trellis.model import Hierarchy, Schema
-from trellis.model.areas import Category
-from trellis.planning.budget import Shares
-from trellis.planning.counts import CountsRequest
+from trellis.model.plans.shares import Shares
+from trellis.model.trees.areas import Category
+from trellis.planning.kinds.counts import CountsRequest
 from trellis.planning.spine.counts import plan_counts_on_spine
 from trellis.planning.spine.steps import Branch, Bypass, GroupLevel, RegroupLeaves
 from trellis.privacy.bits import OsRandom

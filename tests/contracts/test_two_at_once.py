@@ -12,7 +12,7 @@ from contracts.drivers import assert_one_line, printed_by
 from contracts.killed_runs import state
 from trellis.errors import RunFolderError
 from trellis.privacy.ledger import Ledger
-from trellis.storage.hold import held
+from trellis.storage.folder_lock import held
 from trellis.verify import verify_run
 from worlds import write_world
 

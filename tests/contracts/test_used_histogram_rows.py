@@ -17,16 +17,16 @@ from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from seeded_bits import SeededBits
 from trellis.confidential.histograms import TrueHistograms
 from trellis.measure import histograms as measuring
-from trellis.model.measured_rows import EveryRow
-from trellis.model.queries import parse_query
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.measured_rows import EveryRow
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
 from trellis.storage.histogram_estimates import write_counts
 from trellis.storage.histograms import counts_file, measured_rows
-from trellis.workflow import histogram_descent
-from trellis.workflow.confidential_half import folder_digest
-from trellis.workflow.histogram_descent import measure_used_histograms
+from trellis.workflow.confidential import histogram_descent
+from trellis.workflow.confidential.histogram_descent import measure_used_histograms
+from trellis.workflow.confidential.measuring import folder_digest
 
 WORLDS = [
     World(neighbours, m, (), budget)

@@ -13,10 +13,10 @@ from pydantic.fields import FieldInfo
 
 from trellis.cli.app import app
 from trellis.errors import TrellisError
-from trellis.planning.budget import Shares
-from trellis.workflow.config import Spec
-from trellis.workflow.config.yaml_reader import read_yaml
-from trellis.workflow.prepare import prepare
+from trellis.model.plans.shares import Shares
+from trellis.spec import Spec
+from trellis.spec.yaml_reader import read_yaml
+from trellis.workflow.preparing.prepare import prepare
 
 DOCS = Path(__file__).parents[2] / "docs"
 SPEC_PAGE = (DOCS / "spec.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from oracles.projection import least_objective, objective
 from strategies import hierarchies
 from trellis.errors import SpecError
 from trellis.estimate.bottomup import estimate_bottomup
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.neighbours import Neighbours
 from worlds import TREE, noisy, plan_for
 

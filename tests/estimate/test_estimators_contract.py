@@ -15,8 +15,8 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.estimate.methods import METHODS, estimate
 from trellis.model import Hierarchy, Measurements
-from trellis.model.plan import DETAILED, TOTAL
-from trellis.planning.budget import Shares
+from trellis.model.plans.plan import DETAILED, TOTAL
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from worlds import TREE, cells, noiseless, noisy, plan_for

@@ -8,8 +8,8 @@ import pytest
 
 import trellis
 from browser import Page, find_browser
-from trellis.workflow.demo import write_demo
-from trellis.workflow.evaluation import evaluate_run
+from trellis.samples.demo import write_demo
+from trellis.workflow.evaluation.compare import evaluate_run
 from worlds import SPEC, changed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

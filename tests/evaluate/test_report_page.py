@@ -30,10 +30,10 @@ from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.report import report_page
 from trellis.model import Schema
-from trellis.model.statement import attacks_in_words, guarantee_in_words
+from trellis.model.plans.statement import attacks_in_words, guarantee_in_words
 from trellis.privacy import Accountant, DiscreteGaussian
-from trellis.workflow.demo import write_demo
-from trellis.workflow.run_folder import RunFolder
+from trellis.samples.demo import write_demo
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE, SPEC, changed, write_world
 
 SVG = "{http://www.w3.org/2000/svg}"

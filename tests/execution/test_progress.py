@@ -149,8 +149,8 @@ def test_of_a_descent_only_levels_are_told(tmp_path):
 
 
 def test_a_simulation_is_one_stage(tmp_path):
-    from trellis.workflow.prepare import prepare
-    from trellis.workflow.simulate import simulate
+    from trellis.workflow.outlook.simulate import simulate
+    from trellis.workflow.preparing.prepare import prepare
 
     table = spine_worlds.blocks()
     spec = spine_worlds.spec(tmp_path, areas=None, spine=None)

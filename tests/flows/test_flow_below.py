@@ -32,16 +32,16 @@ from trellis.errors import RunFolderError
 from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.levels import estimate_flow_levels
 from trellis.model import Hierarchy
-from trellis.model.flow_estimators import FLOW_ESTIMATORS, descent_rule, looks_below, rule_of
+from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS, descent_rule, looks_below, rule_of
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
-from trellis.verify.flow_margins import _best_linear, _measured
-from trellis.verify.run_files import RunFiles
-from trellis.workflow.flow_descent import measure_flows
+from trellis.verify.files.run_files import RunFiles
+from trellis.verify.flows.margins import _best_linear, _measured
+from trellis.workflow.confidential.flow_descent import measure_flows
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 FROM_BELOW = [name for name in FLOW_ESTIMATORS if looks_below(name)]
 

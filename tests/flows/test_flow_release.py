@@ -23,16 +23,16 @@ from strategies import hierarchies
 from trellis.confidential.flows import TrueFlows
 from trellis.errors import RunFolderError, SpecError
 from trellis.estimate.flows.levels import estimate_flow_levels
-from trellis.model.flow_estimators import FLOW_ESTIMATORS
+from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim, Ledger
 from trellis.privacy.neighbours import Neighbours
 from trellis.verify import verify_run
-from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.confidential.flow_descent import measure_flows
 from trellis.workflow.ledger_runs import enter_run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 NO_NOISE = {"privacy__budget": {"rho": 1000}}
 """A standard deviation of less than 0.05 on every level."""

@@ -15,14 +15,14 @@ from trellis.estimate.flows import levels as flow_levels
 from trellis.estimate.flows import runs as flow_runs
 from trellis.execution.threads import map_in_order
 from trellis.model import Hierarchy
-from trellis.model.flow_estimators import FLOW_ESTIMATORS
+from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.storage.flows import MeasuredLevel
 from trellis.verify import verify_run
-from trellis.workflow.evaluation import evaluate_run
-from trellis.workflow.flow_descent import measure_flows
+from trellis.workflow.confidential.flow_descent import measure_flows
+from trellis.workflow.evaluation.compare import evaluate_run
 
 WIDE = Hierarchy.from_paths(
     [("r", f"s{i}", f"s{i}t{j}") for i in range(7) for j in range(1 + 3 * i)],
@@ -79,7 +79,7 @@ def test_threads_measure_all_children_once(tmp_path, monkeypatch):
             for n in (above, below)
         ]
         kept = tables[0].filter(tables[0]["expanded"])
-        from trellis.model.flows import Nodes
+        from trellis.model.trees.flows import Nodes
 
         nodes = Nodes(kept["origin"].to_numpy(), kept["destination"].to_numpy())
         _, children = tree.expand(above, nodes)

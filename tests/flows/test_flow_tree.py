@@ -9,7 +9,7 @@ from flow_worlds import MODES, TOWNS, ZONES, dense, tree_of
 from strategies import hierarchies
 from trellis.confidential.flows import TrueFlows, _packed, true_levels
 from trellis.errors import StructureError
-from trellis.model.flows import ROOT, FlowShape, Nodes, Side, runs_of_families
+from trellis.model.trees.flows import ROOT, FlowShape, Nodes, Side, runs_of_families
 from trellis.numerics.flow_children import add_to_children
 
 

@@ -18,9 +18,9 @@ from size_worlds import (
     spec_in,
 )
 from trellis.errors import InputError, SpecError
-from trellis.workflow.check import check
-from trellis.workflow.confidential_half import read_counts
-from trellis.workflow.prepare import prepare
+from trellis.workflow.confidential.check import check
+from trellis.workflow.confidential.measuring import read_counts
+from trellis.workflow.preparing.prepare import prepare
 
 SECRET = "canary-4711"
 

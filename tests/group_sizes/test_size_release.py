@@ -30,11 +30,11 @@ from trellis.errors import RunFolderError, SpecError, StructureError
 from trellis.estimate.methods import estimate
 from trellis.measure.counts import exact_answers, measure_counts
 from trellis.model import Measurements
-from trellis.model.plan import TOTAL
-from trellis.model.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.plans.plan import TOTAL
+from trellis.model.plans.shares import Shares
+from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
 from trellis.numerics.group_size_metrics import violations
-from trellis.planning.budget import Shares
-from trellis.planning.expected_error import with_expected_errors
+from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
@@ -43,8 +43,8 @@ from trellis.storage.plans import plan_from_json, plan_to_json
 from trellis.verify import verify_run
 from trellis.workflow.api import measure
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import finish, reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import finish, reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 LEAVES = np.array(TRUE_LEAVES)
 GROUPS = LEAVES.sum(axis=1)

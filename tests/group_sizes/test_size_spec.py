@@ -8,8 +8,8 @@ import pytest
 
 from size_worlds import SPEC, TABLE_FORM, spec_in
 from trellis.errors import SpecError
-from trellis.model.size_mechanisms import SIZE_MECHANISMS
-from trellis.workflow.config.spec import SizeMechanismName, Spec
+from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
+from trellis.spec.spec import SizeMechanismName, Spec
 from worlds import REMOVE, changed
 from worlds import SPEC as COUNTS
 

@@ -18,7 +18,12 @@ from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
-from trellis.release.size_statistics import NAMES, AreaSizes, level_statistics, statistics_table
+from trellis.release.tables.size_statistics import (
+    NAMES,
+    AreaSizes,
+    level_statistics,
+    statistics_table,
+)
 from trellis.verify.group_sizes import _statistics
 
 rows = st.lists(st.integers(0, 9), min_size=2, max_size=6)

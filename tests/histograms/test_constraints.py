@@ -11,11 +11,15 @@ from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.errors import InputError, SpecError
 from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model import Hierarchy, Schema
-from trellis.model.constraints import Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 from trellis.numerics.clashes import clashing_rows
-from trellis.planning.constraints import check_feasible, check_program_size, implied_bounds
+from trellis.planning.feasibility.constraints import (
+    check_feasible,
+    check_program_size,
+    implied_bounds,
+)
 from trellis.storage.constraints import read_constraints, write_constraints
 
 INF = np.inf

@@ -8,7 +8,7 @@ import pytest
 
 import trellis
 from histogram_release_worlds import histogram_plan, problems, write_histogram_world
-from trellis.model.plan import LEAST_VARIANCE
+from trellis.model.plans.plan import LEAST_VARIANCE
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 NEARLY_ALL = {"default": {"total": "999/1000", "adult": "1/2000", "detailed": "1/2000"}}

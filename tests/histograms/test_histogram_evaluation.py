@@ -13,9 +13,9 @@ from histogram_release_worlds import PEOPLE, write_histogram_world
 from oracles.metrics import plain_errors
 from trellis.cli.app import app
 from trellis.model import Schema
-from trellis.model.queries import parse_query
-from trellis.workflow.evaluation import evaluate_run
-from trellis.workflow.histogram_evaluation import group_errors
+from trellis.model.tables.queries import parse_query
+from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.histograms import group_errors
 
 TABLES = {"default": ["total", "adult * sex"], "town": ["sex", "detailed"]}
 AREAS_OF = {"a1": ("r", "a"), "a2": ("r", "a"), "b1": ("r", "b"), "c": ("r", "c")}

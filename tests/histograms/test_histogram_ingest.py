@@ -11,8 +11,8 @@ from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import confidential_log
 from trellis.errors import InputError, StructureError
 from trellis.ingest.histograms import tabulate_long, tabulate_wide
-from trellis.workflow.check import check
-from trellis.workflow.config import Spec
+from trellis.spec import Spec
+from trellis.workflow.confidential.check import check
 
 COLUMNS = {"age": "years", "sex": "sex"}
 

@@ -11,7 +11,7 @@ from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, RunFolderError, StructureError
 from trellis.measure.histograms import exact_histogram_answers, measure_histograms
 from trellis.model import Hierarchy
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim
 from trellis.storage import histograms as storage

@@ -7,11 +7,11 @@ import pytest
 from histogram_release_worlds import SCHEMA, STRATEGY, TREE, histogram_plan, shares
 from trellis.errors import SpecError, StructureError
 from trellis.model import Schema
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
+from trellis.samples.redistricting import LEVELS, RHO, strategy
 from trellis.storage.plans import plan_from_json, plan_to_json
-from trellis.workflow.histogram_demo import LEVELS, RHO, strategy
 
 
 def test_level_share_times_query_share():
@@ -82,9 +82,9 @@ def test_production_strategy_is_exact(level):
 
 
 def test_production_noise_is_one_over_rho_times_both_shares(tmp_path):
-    from trellis.workflow.config import Spec
-    from trellis.workflow.histogram_demo import write_histogram_demo
-    from trellis.workflow.prepare import prepare
+    from trellis.samples.redistricting import write_histogram_demo
+    from trellis.spec import Spec
+    from trellis.workflow.preparing.prepare import prepare
 
     write_histogram_demo(tmp_path, n_blocks=50)
     plan = prepare(Spec.load(tmp_path / "spec.yaml")).plan

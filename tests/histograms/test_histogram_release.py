@@ -24,13 +24,13 @@ from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.model import Schema
-from trellis.model.codebook import factors_in_words
+from trellis.model.tables.codebook import factors_in_words
 from trellis.storage.histogram_estimates import read_histogram_estimates
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE
 
 FACILITIES = {
@@ -447,7 +447,7 @@ def test_bounds_that_clash_are_refused_by_name(tmp_path):
 def test_demo_and_its_example_agree(tmp_path):
     from pathlib import Path
 
-    from trellis.workflow.histogram_demo import spec_text
+    from trellis.samples.redistricting import spec_text
 
     example = Path(__file__).parents[2] / "examples" / "redistricting" / "spec.yaml"
     assert example.read_text(encoding="utf-8") == spec_text()

@@ -9,8 +9,8 @@ import trellis
 from histogram_release_worlds import SCHEMA, histogram_plan, problems, shares, write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import SpecError
-from trellis.model.queries import named_query, parse_query
-from trellis.workflow.config.cells import join_cell, split_cell
+from trellis.model.tables.queries import named_query, parse_query
+from trellis.spec.cells import join_cell, split_cell
 from worlds import REMOVE
 
 # -- queries ---------------------------------------------------------------------------------------

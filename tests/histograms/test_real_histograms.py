@@ -19,12 +19,12 @@ from histogram_release_worlds import (
 from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
-from trellis.model.queries import parse_query
+from trellis.model.tables.queries import parse_query
 from trellis.storage.histograms import MeasuredHistograms
-from trellis.workflow.evaluation import evaluate_run
+from trellis.workflow.evaluation.compare import evaluate_run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 TABLES = {"default": ["total", "adult * sex", "detailed"], "town": ["sex", "detailed"]}
 GLS = {

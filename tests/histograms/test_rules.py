@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from histogram_release_worlds import SCHEMA
 from trellis.errors import StructureError
 from trellis.model import Schema
-from trellis.model.rules import edit_rule_cells, impossible_cells, rule_cells
+from trellis.model.tables.rules import edit_rule_cells, impossible_cells, rule_cells
 
 CELLS = [(int(age), sex) for age, sex in SCHEMA.cells()]
 

@@ -9,7 +9,7 @@ from histogram_release_worlds import histogram_plan, write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.model import Schema
-from trellis.workflow.config.histograms import wide_cells
+from trellis.spec.histograms import wide_cells
 from worlds import REMOVE
 
 HUGE = {name: {"range": [0, 999]} for name in "abcd"}
@@ -39,9 +39,9 @@ def test_a_million_million_cells_are_refused_in_one_line(tmp_path, data, strateg
 
 
 def test_memory_is_looked_at_before_shares_are_computed(tmp_path, monkeypatch):
-    from trellis.workflow import choose_strategy
+    from trellis.spec import Spec
     from trellis.workflow.api import plan
-    from trellis.workflow.config import Spec
+    from trellis.workflow.outlook import choose_strategy
 
     monkeypatch.setattr(choose_strategy, "machine_memory", lambda: 100)
     monkeypatch.setattr(choose_strategy, "choose", lambda *_: pytest.fail("chose"))

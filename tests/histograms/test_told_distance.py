@@ -9,7 +9,7 @@ import trellis
 from histogram_release_worlds import problems, write_histogram_world
 from trellis.cli.app import app
 from trellis.estimate.histograms import descent
-from trellis.model.histogram_estimates import FIT_TOLERANCE
+from trellis.model.results.histogram_estimates import FIT_TOLERANCE
 
 SAID = "away from the best fit: the solver stopped early"
 

@@ -23,19 +23,19 @@ from trellis.estimate.histograms.estimators import estimate_topdown
 from trellis.measure import histograms as measuring
 from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy
-from trellis.model.constraints import Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim, Ledger
 from trellis.storage import histograms as storage
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.storage.plans import plan_from_json, plan_to_json
 from trellis.verify import verify_run
-from trellis.workflow.histogram_descent import measure_used_histograms
+from trellis.workflow.confidential.histogram_descent import measure_used_histograms
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 TREE = Hierarchy.from_paths(
     [("r", f"s{i}", f"s{i}c{j}", f"s{i}c{j}t{k}")
@@ -99,7 +99,9 @@ def test_noise_is_added_to_the_true_rows(tmp_path, monkeypatch):
     one, other = (truth(np.random.default_rng(seed)) for seed in (1, 2))
     first = measure_used(tmp_path / "one", plan, one)
     levels = iter([*first.decisive_counts(), None])
-    monkeypatch.setattr("trellis.workflow.histogram_descent._fitted_levels", lambda *_args: levels)
+    monkeypatch.setattr(
+        "trellis.workflow.confidential.histogram_descent._fitted_levels", lambda *_args: levels
+    )
     then = measure_used(tmp_path / "other", plan, other)
     exact = [dict(zip(TREE.level_names, w.by_level(TREE), strict=True)) for w in (one, other)]
     for planned in plan.queries:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from oracles.used_rows import used_rows
 from strategies import hierarchies
 from trellis.errors import StructureError
-from trellis.model.measured_rows import EveryRow, UsedRows
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.measured_rows import EveryRow, UsedRows
+from trellis.model.tables.sparse_counts import SparseCounts
 
 CELL_OF = np.array([0, 1, 1, 2, 0, 3], dtype=np.int32)
 """A query of four cells on six."""

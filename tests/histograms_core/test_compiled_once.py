@@ -4,7 +4,7 @@ import numpy as np
 
 import histogram_worlds as worlds
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
-from trellis.model.constraints import Constraints, LinearConstraint, Sense
+from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
 from trellis.numerics.histograms import (
     commuting,
     edit_rules,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from trellis.errors import StructureError
-from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 
 
 def bound(**changes):

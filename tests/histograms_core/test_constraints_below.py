@@ -10,9 +10,9 @@ from trellis.errors import Infeasible
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
-from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
-from trellis.planning.constraints import check_feasible
+from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
+from trellis.planning.feasibility.constraints import check_feasible
 
 METHODS = pytest.mark.parametrize("estimate", [estimate_topdown, estimate_gls_topdown])
 TREE, SCHEMA = worlds.TREE, worlds.SCHEMA

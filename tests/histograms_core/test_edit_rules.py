@@ -14,8 +14,8 @@ from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.model import Hierarchy, Schema
-from trellis.model.queries import parse_query
-from trellis.model.rules import edit_rule_cells
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.rules import edit_rule_cells
 from trellis.numerics.histograms.edit_rules import MOST_EMPTIED
 
 SCHEMA = Schema({"age": ["minor", "adult"], "home": ["x", "y", "z"]})

@@ -16,15 +16,16 @@ from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from trellis.estimate.histograms.estimators import estimate_gls, estimate_gls_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.estimate.histograms.known import known_facts
-from trellis.model import Hierarchy, Schema, histogram_facts
-from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.histogram_facts import HistogramFacts
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model import Hierarchy, Schema
+from trellis.model.results import histogram_facts
+from trellis.model.results.histogram_facts import HistogramFacts
+from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 from trellis.storage.constraints import write_constraints
-from trellis.verify.histogram_facts import HistogramFacts as VerifiedFacts
-from trellis.verify.histogram_files import marginal
-from trellis.verify.run_files import Level
+from trellis.verify.files.histogram_files import marginal
+from trellis.verify.files.run_files import Level
+from trellis.verify.histograms.facts import HistogramFacts as VerifiedFacts
 
 TREE = Hierarchy.from_paths(
     [("r", "a", "a1"), ("r", "a", "a2"), ("r", "a", "a3"), ("r", "b", "b1")],
@@ -187,7 +188,7 @@ def test_the_verifier_finds_the_same(tmp_path_factory, world, cells_at_once):
         for name in NAMES:
             query = marginal(PLAN, name)
             mine = known.allowed(level, parse_query(SCHEMA, name), 0, TREE.size(level))
-            with patch("trellis.verify.histogram_facts._CELLS_AT_ONCE", cells_at_once):
+            with patch("trellis.verify.histograms.facts._CELLS_AT_ONCE", cells_at_once):
                 lower, upper = verified.allowed(level, query)
             np.testing.assert_array_equal(mine.lower, lower)
             np.testing.assert_array_equal(mine.upper, upper)

@@ -9,8 +9,8 @@ from trellis.errors import Infeasible, SpecError, StructureError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.estimate.histograms.family import TOLERANCE
-from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.queries import parse_query
+from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
 
 METHODS = pytest.mark.parametrize("estimate", [estimate_topdown, estimate_gls_topdown])
 MEASURED = [

@@ -16,8 +16,8 @@ from trellis.estimate.histograms.estimators import (
 )
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 from trellis.numerics.histograms.commuting import Algebra
 from trellis.numerics.histograms.spine_variances import SpineVariances
 

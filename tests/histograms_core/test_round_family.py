@@ -9,7 +9,7 @@ from trellis.estimate import round_family
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.rounding import stacked_queries
 from trellis.model import Schema
-from trellis.model.queries import parse_query
+from trellis.model.tables.queries import parse_query
 from trellis.numerics.histograms.rounding import move_cost, residuals, shared_weight
 
 SCHEMA = Schema({"a": list("1234"), "b": ["x", "y", "z"]})

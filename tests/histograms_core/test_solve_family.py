@@ -10,8 +10,8 @@ from trellis.errors import Infeasible, StructureError
 from trellis.estimate import solve_family
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.model import Schema
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
 from trellis.numerics.histograms import family_solver, steep
 
 SCHEMA = Schema(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import trellis
 from trellis.errors import InputError, SourceError, SpecError, StructureError, TrellisError
 from trellis.ingest.hrc import paths_from_hrc
-from trellis.workflow.config import Spec
-from trellis.workflow.prepare import prepare
+from trellis.spec import Spec
+from trellis.workflow.preparing.prepare import prepare
 from worlds import REMOVE, SPEC, changed, write_world
 
 REGIONS = "North\n@N1\n@N2\n@@N21\n@@N22\nSouth\n@S1\n"

@@ -15,12 +15,12 @@ import postgres
 import trellis
 from trellis.errors import SourceError, SpecError
 from trellis.ingest.adbc import read_sql
+from trellis.spec import Spec
+from trellis.spec.sources import SqlSource, may_share_rows
 from trellis.verify import verify_run
-from trellis.workflow import confidential_half
-from trellis.workflow.config import Spec
-from trellis.workflow.config.sources import SqlSource, may_share_rows
-from trellis.workflow.prepare import prepare
-from trellis.workflow.sources import resolve_source
+from trellis.workflow.confidential import measuring as confidential_half
+from trellis.workflow.preparing.prepare import prepare
+from trellis.workflow.preparing.sources import resolve_source
 from worlds import SPEC, changed, write_world
 
 TOWNS = [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1")]

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from histogram_release_worlds import SCHEMA, TREE
 from oracles.carried_bounds import slow_carried_bounds
-from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
-from trellis.model.constraints import LinearConstraint, Sense
-from trellis.model.queries import parse_query
+from trellis.model.tables.carried_bounds import Range, StatedRange, carried_bounds
+from trellis.model.tables.constraints import LinearConstraint, Sense
+from trellis.model.tables.queries import parse_query
 
 QUERIES = {name: parse_query(SCHEMA, name) for name in ("total", "sex", "adult", "adult * sex")}
 PARTS = np.array([0, 0, 1, -1])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import hierarchies
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
-from trellis.model.codes import CODE
+from trellis.model.trees.codes import CODE
 
 RAGGED = [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1"), ("r", "c")]
 NAMES = ["nation", "state", "town"]

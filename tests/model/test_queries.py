@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import StructureError
-from trellis.model.queries import is_finer, parse_query
-from trellis.model.schema import Recode, Schema
+from trellis.model.tables.queries import is_finer, parse_query
+from trellis.model.tables.schema import Recode, Schema
 
 AGE = Recode("age", {"minor": ["0-9", "10-17"], "adult": ["18-64", "65+"]})
 SCHEMA = Schema(

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from trellis.model import Plan, PlannedQuery, Schema
-from trellis.model.smaller_changes import smaller_changes
+from trellis.model.plans.smaller_changes import smaller_changes
 from trellis.privacy import Accountant
 from trellis.privacy.mechanisms import DiscreteGaussian
 from trellis.privacy.neighbours import Neighbours

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from trellis.errors import StructureError
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.sparse_counts import SparseCounts
 
 DENSE = hnp.arrays(
     np.int64, st.tuples(st.integers(0, 6), st.integers(1, 5)), elements=st.integers(0, 2)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from oracles.room import shared_out, slow_can_hold
 from trellis.model import Hierarchy, Schema
-from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
-from trellis.model.queries import is_finer, parse_query, refinement
-from trellis.model.schema import Recode
+from trellis.model.tables.carried_bounds import Range, StatedRange, carried_bounds
+from trellis.model.tables.queries import is_finer, parse_query, refinement
+from trellis.model.tables.schema import Recode
 from trellis.numerics.histograms.room import Room
 
 RECODES = {

@@ -12,7 +12,7 @@ from strategies import hierarchies, identifiable_variances, variances
 from trellis.errors import StructureError
 from trellis.estimate import gls
 from trellis.model import Hierarchy
-from trellis.model.codes import CODE
+from trellis.model.trees.codes import CODE
 from trellis.numerics.tree_gls import estimates_up, variances_down, variances_up
 
 

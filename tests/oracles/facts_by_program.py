@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.optimize import linprog
 
-from trellis.model.constraints import NO_BOUND, Sense
-from trellis.model.queries import parse_query
+from trellis.model.tables.constraints import NO_BOUND, Sense
+from trellis.model.tables.queries import parse_query
 
 
 def answers_by_program(hierarchy, schema, exact, bounds, wanted):

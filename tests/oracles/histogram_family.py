@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from trellis.model import Schema
-from trellis.model.queries import parse_query
+from trellis.model.tables.queries import parse_query
 
 
 def matrix(schema: Schema, name: str) -> NDArray[np.float64]:

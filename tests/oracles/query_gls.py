@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model import Hierarchy, Schema
-from trellis.model.queries import parse_query
+from trellis.model.tables.queries import parse_query
 
 
 def dense_query_variances(

@@ -8,7 +8,7 @@ import numpy as np
 
 from oracles.tree_gls import design
 from trellis.model import Hierarchy
-from trellis.model.areas import Category
+from trellis.model.trees.areas import Category
 
 
 def slow_distances(tree: Hierarchy, labels) -> dict[str, int]:

@@ -9,8 +9,8 @@ from oracles.spines import dense_area_slopes, dense_area_variances
 from strategies import hierarchies
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
-from trellis.model.areas import Category
-from trellis.planning.area_shape import AreaShape
+from trellis.model.trees.areas import Category
+from trellis.planning.forecast.area_shape import AreaShape
 
 
 @st.composite

@@ -10,13 +10,20 @@ from oracles.spines import dense_area_variances
 from planning.test_data_free import ONE_CELL, STATE, scene
 from trellis.errors import SpecError
 from trellis.model import Hierarchy, Schema
-from trellis.model.areas import Category
-from trellis.model.queries import parse_query
-from trellis.planning.area_variance import AreaAim, MeasuredTree
-from trellis.planning.choose import Scene, Wish, area_weights, choose, level_weights, met_targets
+from trellis.model.tables.queries import parse_query
+from trellis.model.trees.areas import Category
+from trellis.planning.allocation.choose import (
+    Scene,
+    Wish,
+    area_weights,
+    choose,
+    level_weights,
+    met_targets,
+)
+from trellis.planning.allocation.targets import how_far_met, least_budgets, least_total
+from trellis.planning.forecast.area_variance import AreaAim, MeasuredTree
 from trellis.planning.spine.measured import SpineTrees
 from trellis.planning.spine.steps import Bypass, GroupLevel, RegroupLeaves
-from trellis.planning.targets import how_far_met, least_budgets, least_total
 from trellis.privacy.budget import Budget
 
 KINDS = ("discrete_gaussian", "discrete_laplace")

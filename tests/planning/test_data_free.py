@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from trellis.errors import SpecError
 from trellis.model import Hierarchy, Schema
-from trellis.planning.choose import Scene, Wish, choose, level_aims, level_weights
-from trellis.planning.data_free import optimal_budgets, weighted_error
-from trellis.planning.outlook import STRATEGIES, Outlook
-from trellis.planning.rational_shares import DENOMINATOR, rational_shares
+from trellis.planning.allocation.choose import Scene, Wish, choose, level_aims, level_weights
+from trellis.planning.allocation.data_free import optimal_budgets, weighted_error
+from trellis.planning.allocation.rational_shares import DENOMINATOR, rational_shares
+from trellis.planning.forecast.outlook import STRATEGIES, Outlook
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
-from trellis.workflow.demo import block_codes
+from trellis.samples.demo import block_codes
 
 CODES = block_codes(np.random.default_rng(2020), 3000)
 LEVELS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}

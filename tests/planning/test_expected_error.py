@@ -12,8 +12,8 @@ from strategies import hierarchies
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.model import Hierarchy
-from trellis.planning.budget import Shares
-from trellis.planning.expected_error import with_expected_errors
+from trellis.model.plans.shares import Shares
+from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from worlds import TREE, noisy, plan_for

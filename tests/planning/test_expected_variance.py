@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from oracles.query_gls import dense_query_variances
 from strategies import hierarchies
 from trellis.model import Schema
-from trellis.model.queries import parse_query
-from trellis.model.schema import Recode
-from trellis.planning.choose import Scene
-from trellis.planning.expected_variance import Load, noise_variance
-from trellis.planning.spine_shape import SpineShape
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Recode
+from trellis.planning.allocation.choose import Scene
+from trellis.planning.forecast.expected_variance import Load, noise_variance
+from trellis.planning.forecast.tree_shape import SpineShape
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection

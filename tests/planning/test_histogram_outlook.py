@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan, shares
 from strategies import hierarchies
 from trellis.estimate.histograms.estimators import marginal_errors
-from trellis.model.plan import Plan
-from trellis.planning.outlook import Outlook
+from trellis.model.plans.plan import Plan
+from trellis.planning.forecast.outlook import Outlook
 
 TABLES = {"default": ["total", "adult * sex", "age"], "town": ["total", "detailed"]}
 

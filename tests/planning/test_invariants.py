@@ -3,7 +3,7 @@
 import pytest
 
 from trellis.errors import SpecError
-from trellis.planning.invariants import exact_levels
+from trellis.planning.kinds.invariants import exact_levels
 from trellis.privacy.neighbours import Neighbours
 
 LEVELS = ("nation", "state", "county", "block")

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError, SpecError
-from trellis.model.plan import DETAILED, TOTAL
-from trellis.planning.budget import Shares
+from trellis.model.plans.plan import DETAILED, TOTAL
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from planning.test_data_free import SLOTS, STATE, scene
-from trellis.planning.budget import Shares
-from trellis.planning.choose import Wish, choose
-from trellis.planning.outlook import Outlook
+from trellis.model.plans.shares import Shares
+from trellis.planning.allocation.choose import Wish, choose
+from trellis.planning.forecast.outlook import Outlook
 from trellis.privacy.budget import Budget
-from trellis.workflow.config import Spec
-from trellis.workflow.demo import block_populations
-from trellis.workflow.prepare import Prepared
+from trellis.samples.demo import block_populations
+from trellis.spec import Spec
+from trellis.workflow.outlook.simulate import simulate
+from trellis.workflow.preparing.prepare import Prepared
 from trellis.workflow.progress import Silent
-from trellis.workflow.simulate import simulate
 from worlds import SPEC, plan_for
 
 PEOPLE = block_populations(np.random.default_rng(3), STATE.sizes[-1])[:, np.newaxis]

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 from histogram_release_worlds import SCHEMA, TREE
 from planning.test_data_free import STATE
 from trellis.errors import SpecError, StructureError
-from trellis.model.queries import parse_query
-from trellis.planning.choose import Scene, Wish, choose, met_targets
-from trellis.planning.data_free import Aim, Split, optimal_budgets, weighted_error
-from trellis.planning.query_choice import candidates, needed, table_aims
+from trellis.model.tables.queries import parse_query
+from trellis.planning.allocation.choose import Scene, Wish, choose, met_targets
+from trellis.planning.allocation.data_free import Aim, Split, optimal_budgets, weighted_error
+from trellis.planning.allocation.query_choice import candidates, needed, table_aims
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import SpecError
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 
 LEVELS = ("nation", "state", "county", "block")
 MEASURABLE = LEVELS[1:]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from planning.test_data_free import SLOTS, STATE, scene
 from trellis.errors import SpecError
 from trellis.model import Hierarchy
-from trellis.model.confidence import standard_errors_within
-from trellis.planning.choose import Wish, choose, met_targets
-from trellis.planning.rational_shares import DENOMINATOR
-from trellis.planning.targets import least_budgets, least_total
+from trellis.model.plans.confidence import standard_errors_within
+from trellis.planning.allocation.choose import Wish, choose, met_targets
+from trellis.planning.allocation.rational_shares import DENOMINATOR
+from trellis.planning.allocation.targets import least_budgets, least_total
 from trellis.privacy.budget import LEAST, Budget
 
 NO_SHRINKING = (Phase.explicit, Phase.generate)  # an example takes a second

@@ -9,7 +9,7 @@ from oracles.spines import dense_area_variances, distance_by_definition, slow_di
 from strategies import hierarchies, identifiable_variances
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
-from trellis.model.areas import Category
+from trellis.model.trees.areas import Category
 from trellis.numerics import tree_gls
 from trellis.numerics.areas_on_trees import entity_variances
 from trellis.planning.spine import distances

@@ -5,7 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 from trellis.errors import PrivacyError
-from trellis.model.smaller_changes import smaller_changes
+from trellis.model.plans.smaller_changes import smaller_changes
 from trellis.planning.budget.noise import noise_for_paths
 from trellis.privacy.accounting.profiles import Query, whole_record
 from trellis.privacy.accounting.zcdp import zcdp_epsilon

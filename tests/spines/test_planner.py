@@ -15,7 +15,7 @@ from spine_worlds import SPEC, blocks
 from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.planning.spine.search import in_yaml
-from trellis.workflow.suggest import suggest
+from trellis.workflow.outlook.suggest import suggest
 
 TABLE = blocks()
 

@@ -18,15 +18,15 @@ from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError, RunFolderError, SpecError, StructureError
 from trellis.estimate.best_linear import estimate_gls
 from trellis.measure import measure_counts
-from trellis.model.areas import Category
-from trellis.model.spine import Spine
+from trellis.model.trees.areas import Category
+from trellis.model.trees.spine import Spine
 from trellis.numerics.area_errors import AreaErrors
 from trellis.privacy.ledger import Claim
 from trellis.verify import verify_run
 from trellis.workflow.api import measure
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 TABLE = blocks(160)
 N_DRAWS = 300

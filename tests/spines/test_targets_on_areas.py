@@ -13,9 +13,9 @@ import spine_worlds
 from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.planning.spine.effects import entity_effects
+from trellis.spec.planning import PriorSpec
 from trellis.verify.verify import verify_run
-from trellis.workflow.config.planning import PriorSpec
-from trellis.workflow.plan_report import plan_report, report_to_json
+from trellis.workflow.outlook.plan_report import plan_report, report_to_json
 
 TABLE = spine_worlds.blocks()
 FRAMES = {

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.model import Hierarchy
-from trellis.model.codes import CODE
+from trellis.model.trees.codes import CODE
 from trellis.storage import codes as module
 from trellis.storage.codes import codes_from_arrow, codes_to_arrow, level_codes
 

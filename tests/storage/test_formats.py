@@ -15,8 +15,8 @@ from trellis.privacy.protection import NOT_KNOWN
 from trellis.storage.formats import FORMAT
 from trellis.storage.plans import read_plan
 from trellis.verify import verify_run
-from trellis.verify.safe_files import FORMAT as VERIFIED
-from trellis.workflow.run_folder import RunFolder
+from trellis.verify.files.safe_files import FORMAT as VERIFIED
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import write_world
 
 NUMBERED = ("plan.json", "run.json", "privacy.json")

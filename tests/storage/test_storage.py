@@ -15,11 +15,11 @@ from strategies import hierarchies
 from trellis.errors import RunFolderError
 from trellis.estimate.methods import METHODS, estimate
 from trellis.model import Estimates, Hierarchy, Measurements, Plan
-from trellis.planning.budget import Shares
-from trellis.planning.expected_error import with_expected_errors
+from trellis.model.plans.shares import Shares
+from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.storage import atomic, hold
+from trellis.storage import atomic, folder_lock
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json, write_text
 from trellis.storage.estimates import read_estimates, write_estimates
 from trellis.storage.hierarchies import hierarchy_digest, read_hierarchy, write_hierarchy
@@ -228,12 +228,12 @@ def test_text_replaces_text_at_once(tmp_path, monkeypatch):
 def test_new_folders_above_a_run_are_on_disk_before_it_begins(tmp_path, monkeypatch):
     """Or a loss of power would take the run away, and leave its charge."""
     synced = []
-    monkeypatch.setattr(hold, "sync", synced.append)
-    with hold.held(tmp_path / "a" / "b" / "run"):
+    monkeypatch.setattr(folder_lock, "sync", synced.append)
+    with folder_lock.held(tmp_path / "a" / "b" / "run"):
         assert set(synced) == {tmp_path, tmp_path / "a"}
         (tmp_path / "a" / "b" / "run").mkdir()
     synced.clear()
-    with hold.held(tmp_path / "a" / "b" / "run"):
+    with folder_lock.held(tmp_path / "a" / "b" / "run"):
         assert synced == []
 
 

@@ -19,8 +19,8 @@ from kept_runs import KINDS, unpack
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.verify import verify_run
-from trellis.verify.inventory import inventory, refuse_strange
-from trellis.verify.safe_files import Unreadable, read_json, read_yaml
+from trellis.verify.files.inventory import inventory, refuse_strange
+from trellis.verify.files.safe_files import Unreadable, read_json, read_yaml
 
 METHODS = {"counts": "gls", "flows": "chebyshev", "group_sizes": "cumulative_joint",
            "histogram": "topdown", "used_histogram": "topdown"}  # fmt: skip
@@ -284,7 +284,9 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_would_fill_the_memory_is_not_read(run, name, monkeypatch):
-    monkeypatch.setattr("trellis.verify.safe_files.MOST_YAML_NODES", 2000)  # the rest takes seconds
+    monkeypatch.setattr(
+        "trellis.verify.files.safe_files.MOST_YAML_NODES", 2000
+    )  # the rest takes seconds
     plant, message = BOMBS[name]
     plant(run)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -18,10 +18,10 @@ from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
 from trellis.errors import LedgerError
 from trellis.verify import verify_run
-from trellis.workflow.confidential_half import folder_digest
+from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 from worlds import write_world
 
 
@@ -75,8 +75,8 @@ def test_measurements_replaced_by_the_truth_are_found(world):
 
 def test_the_digest_is_that_of_the_ledger_whatever_the_names(tmp_path):
     """Two pieces of code, one order of files."""
+    from trellis.verify.files.run_files import RunFiles
     from trellis.verify.ledger import measurements_digest
-    from trellis.verify.run_files import RunFiles
 
     for name in ("level=a/query=x.parquet", "level=a-b/part-10.parquet", "level=a/b.parquet",
                  "level=A/x.parquet", "level=é/x.parquet", "level=a b/x.parquet"):  # fmt: skip

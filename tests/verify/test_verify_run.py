@@ -14,12 +14,12 @@ import yaml
 import trellis
 from trellis.errors import RunFolderError
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
+from trellis.samples.demo import write_demo
 from trellis.verify import verify_run
 from trellis.verify.promises import noise_variance
-from trellis.workflow.demo import write_demo
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 
 def spec_for(folder: Path, **privacy) -> trellis.Spec:

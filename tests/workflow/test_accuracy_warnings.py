@@ -13,10 +13,10 @@ import spine_worlds
 import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
-from trellis.planning.useless_margins import Margin, useless_margins, without_target
-from trellis.workflow.accuracy_warnings import accuracy_warnings
-from trellis.workflow.plan_report import plan_report
-from trellis.workflow.prepare import foreseen, prepare
+from trellis.planning.forecast.useless_margins import Margin, useless_margins, without_target
+from trellis.workflow.outlook.accuracy_warnings import accuracy_warnings
+from trellis.workflow.outlook.plan_report import plan_report
+from trellis.workflow.preparing.prepare import foreseen, prepare
 from worlds import REMOVE, plan_for, write_world
 
 LITTLE = {"state": "9999/10000", "town": "1/10000"}

@@ -8,7 +8,7 @@ import size_worlds
 import trellis
 from histogram_release_worlds import problems, write_histogram_world
 from trellis.errors import SpecError
-from trellis.model.agreement import agreed_cost
+from trellis.model.plans.agreement import agreed_cost
 from trellis.privacy.budget import Budget
 from worlds import AREAS, SPEC, write_world
 

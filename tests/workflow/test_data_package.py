@@ -19,8 +19,8 @@ import spine_worlds
 import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
-from trellis.release.markdown import code, plain
-from trellis.release.tables import significant
+from trellis.release.documents.markdown import code, plain
+from trellis.release.tables.counts import significant
 from trellis.verify import verify_run
 from worlds import REMOVE, write_world
 

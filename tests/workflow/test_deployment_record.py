@@ -13,7 +13,7 @@ import trellis
 from histogram_release_worlds import write_histogram_world
 from registry_schema import DEPLOYMENT, faults
 from trellis.privacy.budget import Budget
-from trellis.release.deployment_record import deployment_record, open_fields
+from trellis.release.documents.deployment_record import deployment_record, open_fields
 from trellis.verify import verify_run
 from worlds import plan_for, write_world
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from seeded_bits import SeededBits
 from trellis.privacy.mechanisms import DiscreteGaussian
-from trellis.release.intervals import interval
+from trellis.release.tables.intervals import interval
 
 numbers = st.floats(-50, 500, allow_nan=False)
 

@@ -11,11 +11,11 @@ import size_worlds
 import spine_worlds
 import trellis
 from histogram_release_worlds import problems, rewrite
-from trellis.model.areas import Category
-from trellis.model.carried_bounds import Range
-from trellis.model.exact_totals import ExactTotals
-from trellis.model.size_mechanisms import SIZE_MECHANISMS
-from trellis.release.intervals import interval
+from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.results.exact_totals import ExactTotals
+from trellis.model.tables.carried_bounds import Range
+from trellis.model.trees.areas import Category
+from trellis.release.tables.intervals import interval
 from worlds import SPEC, changed
 
 AREAS = pa.table(

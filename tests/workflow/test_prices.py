@@ -19,7 +19,7 @@ from histogram_release_worlds import (
 from size_worlds import sizes_plan
 from trellis.errors import BudgetExceeded, PrivacyError
 from trellis.model import Plan, Schema
-from trellis.model.agreement import agreed_cost
+from trellis.model.plans.agreement import agreed_cost
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION
 from trellis.privacy.flow_changes import FlowQuery, FlowTable

@@ -5,10 +5,10 @@ import pytest
 import spine_worlds
 from trellis.privacy.accounting import privacy_curve
 from trellis.privacy.ledger import Ledger
-from trellis.workflow import privacy_answers
 from trellis.workflow.api import measure, run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import finish
+from trellis.workflow.public import privacy_answers
+from trellis.workflow.public.finishing import finish
 
 TABLE = spine_worlds.blocks()
 FRAMES = {

@@ -12,7 +12,7 @@ import size_worlds
 import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.storage import atomic
-from trellis.workflow import confidential_half
+from trellis.workflow.confidential import measuring as confidential_half
 from worlds import write_world
 
 

@@ -1,7 +1,7 @@
 """The spec in a run folder can be read again, whatever the kind of release."""
 
 import size_worlds
-from trellis.workflow.config import Spec
+from trellis.spec import Spec
 from worlds import SPEC
 
 

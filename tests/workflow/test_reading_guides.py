@@ -8,10 +8,10 @@ import pytest
 import size_worlds
 import trellis
 from histogram_release_worlds import histogram_plan
-from trellis.planning.level_variances import level_variances
-from trellis.release.reading_guide import errors_in_markdown, reading_guide
-from trellis.workflow.demo import write_demo
-from trellis.workflow.prepare import prepare
+from trellis.planning.forecast.level_variances import level_variances
+from trellis.release.documents.reading_guide import errors_in_markdown, reading_guide
+from trellis.samples.demo import write_demo
+from trellis.workflow.preparing.prepare import prepare
 from worlds import plan_for, write_world
 
 

@@ -14,7 +14,7 @@ from trellis.cli.app import app
 from trellis.errors import InputError, SpecError
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
-from trellis.workflow.config.requirements import required_of_records
+from trellis.spec.requirements import required_of_records
 from worlds import write_world
 
 HOMES = {

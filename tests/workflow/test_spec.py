@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from trellis import Spec
 from trellis.errors import SpecError
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.config import yaml_reader
-from trellis.workflow.config.values import to_fraction
+from trellis.spec import yaml_reader
+from trellis.spec.values import to_fraction
 from worlds import REMOVE, SPEC, changed
 
 

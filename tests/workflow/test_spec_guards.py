@@ -14,11 +14,11 @@ import size_worlds
 import trellis
 from trellis import Spec
 from trellis.errors import SpecError
-from trellis.planning.budget import Shares
+from trellis.model.plans.shares import Shares
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.config.histograms import Attribute, Zeros
-from trellis.workflow.config.messages import _NEEDED
-from trellis.workflow.config.spec import PrivacySpec
+from trellis.spec.histograms import Attribute, Zeros
+from trellis.spec.messages import _NEEDED
+from trellis.spec.spec import PrivacySpec
 from worlds import REMOVE, SPEC, changed, write_world
 
 OPTIMAL = {"optimal": {"prior": "people.csv"}}
@@ -258,11 +258,11 @@ def test_no_message_is_pydantic_s_own(monkeypatch):
     """All types of errors that the models can raise have words of ours, and there are no others."""
     seen = set()
 
-    def watched(error, model, original=trellis.workflow.config.spec.sentences):
+    def watched(error, model, original=trellis.spec.spec.sentences):
         seen.update(problem["type"] for problem in error.errors())
         return original(error, model)
 
-    monkeypatch.setattr(trellis.workflow.config.spec, "sentences", watched)
+    monkeypatch.setattr(trellis.spec.spec, "sentences", watched)
     said = set()
     contents = [changed(SPEC, spine=[{"branch": {"level": "state", "inside": []}}])]
     for place in places(Spec):

@@ -8,12 +8,13 @@ import pytest
 import trellis
 from trellis.errors import InputError, LedgerError, RunFolderError, SpecError
 from trellis.privacy.ledger import Ledger
+from trellis.samples.demo import write_demo
 from trellis.storage import atomic
-from trellis.workflow import api, confidential_half
-from trellis.workflow.demo import write_demo
+from trellis.workflow import api
+from trellis.workflow.confidential import measuring as confidential_half
 from trellis.workflow.progress import Silent
-from trellis.workflow.public_half import reestimate
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.run_folder import RunFolder
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from trellis import __version__
-from trellis.cli import (
+from trellis.cli.commands import (
     account,
     check,
     demo,

@@ -19,7 +19,7 @@ from trellis.errors import TrellisError
 from trellis.execution.progress import listening
 
 if TYPE_CHECKING:
-    from trellis.workflow.config import Spec
+    from trellis.spec import Spec
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
@@ -61,7 +61,7 @@ class Terminal:
 
     def say_bindings(self, spec: Spec) -> None:
         """What binds the records because the spec does not say."""
-        from trellis.workflow.config.requirements import unsaid_bindings
+        from trellis.spec.requirements import unsaid_bindings
 
         for line in unsaid_bindings(spec):
             self.say(line)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.flows import FlowTree, Positions, Side
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.flows import FlowTree, Positions, Side
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

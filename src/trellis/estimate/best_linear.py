@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.execution.threads import map_families
-from trellis.model.estimates import Estimates
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measurements import Measurements
+from trellis.model.results.estimates import Estimates
+from trellis.model.results.measurements import Measurements
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics import tree_gls
 
 Floats = NDArray[np.float64]

@@ -9,12 +9,12 @@ from trellis.estimate.best_linear import estimate_gls
 from trellis.estimate.bottomup import estimate_bottomup
 from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
-from trellis.model.estimates import Estimates
-from trellis.model.flow_estimators import FLOW_ESTIMATORS
-from trellis.model.flows import FLOWS
-from trellis.model.measurements import Measurements
-from trellis.model.plan import Plan
-from trellis.model.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
+from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
+from trellis.model.results.estimates import Estimates
+from trellis.model.results.measurements import Measurements
+from trellis.model.trees.flows import FLOWS
 
 
 class Estimator(Protocol):

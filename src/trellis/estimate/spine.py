@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.area_estimates import AreaEstimates
-from trellis.model.areas import Category
-from trellis.model.estimates import Estimates
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.spine import Spine
+from trellis.model.results.area_estimates import AreaEstimates
+from trellis.model.results.estimates import Estimates
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine
 from trellis.numerics.area_errors import AreaErrors
 
 

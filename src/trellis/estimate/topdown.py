@@ -21,9 +21,9 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.projection import project_l2, project_l2_families
 from trellis.execution.progress import in_parts, part
-from trellis.model.estimates import Estimates
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measurements import Measurements
+from trellis.model.results.estimates import Estimates
+from trellis.model.results.measurements import Measurements
+from trellis.model.trees.hierarchy import Hierarchy
 
 Whole = NDArray[np.int64]
 

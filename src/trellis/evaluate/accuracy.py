@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trellis.evaluate.charts import Axis, Series, line_chart
 from trellis.evaluate.measures import statistics
 from trellis.evaluate.public_run import AREAS, PublicRun
-from trellis.model.counted import counted_in, in_percent
+from trellis.model.plans.counted import counted_in, in_percent
 
 _CLASSES_PER_DECADE = 2
 _SMALLEST_CLASS = 5

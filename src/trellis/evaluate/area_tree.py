@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from trellis.evaluate.html import data_block, link, number, paragraph, resource, section, table
 from trellis.evaluate.measures import ALL_CELLS, MOST_CELLS, Measure, measures
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.counted import counted_in, in_percent
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.plans.counted import counted_in, in_percent
+from trellis.model.trees.hierarchy import Hierarchy
 
 MOST_BYTES = 16_000_000
 """The data in a page; with text and pictures, a page stays below 20 MB."""

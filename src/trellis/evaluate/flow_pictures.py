@@ -12,8 +12,8 @@ from trellis.evaluate.accuracy import table_errors
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import paragraph, picture, section, table
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.counted import in_percent
-from trellis.model.flow_estimators import looks_below
+from trellis.model.plans.counted import in_percent
+from trellis.model.plans.flow_estimators import looks_below
 
 Flow = tuple[str, str, int, float]
 """Origin, destination, count, standard error; largest first."""

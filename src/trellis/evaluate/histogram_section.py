@@ -12,10 +12,10 @@ from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import bullets, link, paragraph, picture, section, table
 from trellis.evaluate.public_run import RELEASE, PublicRun
 from trellis.evaluate.sections import margin_section
-from trellis.model.codebook import bounds_in_words, factors_in_words
-from trellis.model.histograms import HistogramPlan
-from trellis.model.plan import TOTAL, Plan
-from trellis.model.queries import parse_query
+from trellis.model.plans.histograms import HistogramPlan
+from trellis.model.plans.plan import TOTAL, Plan
+from trellis.model.tables.codebook import bounds_in_words, factors_in_words
+from trellis.model.tables.queries import parse_query
 from trellis.storage.atomic import read_json
 from trellis.storage.constraints import read_constraints
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trellis.evaluate.html import LEAST_DECIMALS, decimals_for
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.plans.size_mechanisms import GROUP_SIZES
 
 MOST_CELLS = 60
 """So many cells of a table are shown area by area; the others are in the tables."""

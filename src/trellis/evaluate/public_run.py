@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.atomic import read_json
 from trellis.storage.parquet import read_table, table_shape
 

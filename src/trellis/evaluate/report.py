@@ -22,7 +22,7 @@ from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
 from trellis.execution.progress import in_parts
-from trellis.model.flows import FLOWS
+from trellis.model.trees.flows import FLOWS
 
 SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.what_is_released,

@@ -22,15 +22,15 @@ from trellis.evaluate.html import (
 from trellis.evaluate.measures import measures
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.counted import counted_for, counted_in, in_percent
-from trellis.model.flows import FLOWS
-from trellis.model.size_mechanisms import GROUP_SIZES
-from trellis.model.statement import (
+from trellis.model.plans.counted import counted_for, counted_in, in_percent
+from trellis.model.plans.size_mechanisms import GROUP_SIZES
+from trellis.model.plans.statement import (
     attacks_in_words,
     guarantee_in_words,
     stated_delta,
     unprotected_in_words,
 )
+from trellis.model.trees.flows import FLOWS
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trellis.evaluate.charts import before_after_chart
 from trellis.evaluate.html import link, paragraph, picture, section
 from trellis.evaluate.public_run import AREAS, PublicRun
-from trellis.model.areas import Effect
+from trellis.model.trees.areas import Effect
 
 
 def effect_chart(effects: Sequence[Effect]) -> str:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from trellis.errors import InputError, SpecError
 from trellis.ingest.duckdb import Reader, Source, open_source
-from trellis.model.areas import OUTSIDE, Category, ancestors
-from trellis.model.codes import CODE, Codes, code_order
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import OUTSIDE, Category, ancestors
+from trellis.model.trees.codes import CODE, Codes, code_order
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source, quoted
 from trellis.ingest.rows import MOST, check_type
-from trellis.model.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query, parse_query
-from trellis.model.schema import Schema
+from trellis.model.tables.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 
 

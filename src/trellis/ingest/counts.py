@@ -27,7 +27,7 @@ from trellis.ingest.rows import (
     too_large,
     unknown_area,
 )
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 

@@ -27,9 +27,9 @@ from trellis.ingest.rows import (
     renamed,
     too_large,
 )
-from trellis.model.codes import Codes
-from trellis.model.flows import FlowTree
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.codes import Codes
+from trellis.model.trees.flows import FlowTree
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True)

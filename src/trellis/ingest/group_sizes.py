@@ -29,7 +29,7 @@ from trellis.ingest.rows import (
     refuse,
     unknown_area,
 )
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from trellis.errors import InputError
 from trellis.ingest.duckdb import Source, open_source
 from trellis.ingest.hrc import paths_from_hrc
 from trellis.ingest.parent_child import paths_from_parents
-from trellis.model.codes import CODE, Codes
-from trellis.model.hierarchy import MOST_SHOWN, Hierarchy
+from trellis.model.trees.codes import CODE, Codes
+from trellis.model.trees.hierarchy import MOST_SHOWN, Hierarchy
 from trellis.storage.codes import codes_from_arrow
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions

@@ -26,8 +26,8 @@ from trellis.ingest.rows import (
     too_large,
     unknown_area,
 )
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.schema import Schema
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 
 CELLS = "cells"
 """The rows with the positions of their leaf and of each category."""

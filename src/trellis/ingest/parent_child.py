@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trellis.errors import InputError
-from trellis.model.hierarchy import MOST_SHOWN
+from trellis.model.trees.hierarchy import MOST_SHOWN
 
 
 def paths_from_parents(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.ingest.rows import MOST, check_type
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 
 Form = Mapping[str, int]
 """A cell as columns with the factor +1 or -1."""

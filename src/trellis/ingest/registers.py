@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
 from trellis.ingest.rows import JOINED, check_type, join_leaves, number_faults, refuse, unknown_area
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 def read_units(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from trellis.confidential.log import note
 from trellis.errors import InputError
 from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, Source, open_source, quoted
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 
 MOST = 2**48

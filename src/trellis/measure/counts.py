@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import LedgerError, StructureError
 from trellis.execution.progress import in_parts
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measurements import Measurements
-from trellis.model.plan import TOTAL, Plan, PlannedQuery
-from trellis.model.spine import Spine
+from trellis.model.plans.plan import TOTAL, Plan, PlannedQuery
+from trellis.model.results.measurements import Measurements
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine
 from trellis.privacy.bits import RandomBits
 from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.ledger import Claim

@@ -17,11 +17,11 @@ from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, StructureError
 from trellis.execution.progress import in_parts
 from trellis.execution.threads import available_workers
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measured_rows import EveryRow
-from trellis.model.plan import Plan, PlannedQuery
-from trellis.model.queries import Query, parse_query
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.tables.measured_rows import EveryRow
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.privacy.bits import RandomBits
 from trellis.privacy.ledger import Claim
 from trellis.storage.histograms import MeasurementWriter, group_bounds

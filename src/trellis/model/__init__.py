@@ -1,10 +1,10 @@
 """Frozen, self-validating data that passes between the stages; NumPy only."""
 
-from trellis.model.estimates import Estimates
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measurements import Measurements
-from trellis.model.plan import ExpectedError, Plan, PlannedQuery
-from trellis.model.schema import Schema
+from trellis.model.plans.plan import ExpectedError, Plan, PlannedQuery
+from trellis.model.results.estimates import Estimates
+from trellis.model.results.measurements import Measurements
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 
 __all__ = [
     "Estimates",

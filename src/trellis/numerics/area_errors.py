@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan
-from trellis.model.queries import DETAILED, TOTAL
-from trellis.model.spine import Spine
+from trellis.model.plans.plan import Plan
+from trellis.model.tables.queries import DETAILED, TOTAL
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine
 from trellis.numerics import tree_gls
 from trellis.numerics.areas_on_trees import entity_variances
 from trellis.numerics.tree_gls import FloatArray

@@ -35,8 +35,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.areas import Category, same_leaves
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import Category, same_leaves
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.tree_gls import FloatArray, IntArray
 
 Ints = NDArray[np.int32]

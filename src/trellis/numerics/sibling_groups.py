@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.areas_on_trees import Ints, pairs_up
 from trellis.numerics.tree_gls import IntArray
 

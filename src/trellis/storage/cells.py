@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.schema import Schema
+from trellis.model.tables.schema import Schema
 
 
 def cell_columns(schema: Schema, n_areas: int, n_cells: int | None = None) -> dict[str, pa.Array]:

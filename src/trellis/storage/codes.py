@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trellis.model.codes import CODE, Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.codes import CODE, Codes
+from trellis.model.trees.hierarchy import Hierarchy
 
 _known: WeakKeyDictionary[Hierarchy, dict[int, pa.Array]] = WeakKeyDictionary()
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan
-from trellis.model.rules import impossible_cells
+from trellis.model.plans.plan import Plan
+from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
+from trellis.model.tables.rules import impossible_cells
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table
 
 FILE, GROUPS = "constraints.parquet", "constraint_groups.parquet"

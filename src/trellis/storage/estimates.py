@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.area_estimates import AreaEstimates
-from trellis.model.areas import Category
-from trellis.model.estimates import Estimates
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.schema import Schema
+from trellis.model.results.area_estimates import AreaEstimates
+from trellis.model.results.estimates import Estimates
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.parquet import read_table, refusing_damage, write_table
 
 

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trellis.errors import RunFolderError
-from trellis.model.flows import FlowLevel, Nodes
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.flows import FlowLevel, Nodes
 from trellis.storage.measurements import measurement_file
 from trellis.storage.parquet import read_table, refusing_damage, repeated
 

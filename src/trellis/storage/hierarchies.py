@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import (
     codes_from_arrow,
     keep_level_codes,

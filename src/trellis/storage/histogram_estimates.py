@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import FIT_TOLERANCE, HistogramEstimates, Margin
-from trellis.model.plan import Plan
-from trellis.model.queries import parse_query
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.plans.plan import Plan
+from trellis.model.results.histogram_estimates import FIT_TOLERANCE, HistogramEstimates, Margin
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.atomic import read_json, write_json
 from trellis.storage.parquet import read_table, refusing_damage, write_table
 

@@ -29,12 +29,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trellis.errors import RunFolderError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measured_rows import EveryRow, MeasuredRows, UsedRows
-from trellis.model.plan import Plan, PlannedQuery
-from trellis.model.queries import Query, parse_query
-from trellis.model.schema import Schema
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.tables.measured_rows import EveryRow, MeasuredRows, UsedRows
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.schema import Schema
+from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
 from trellis.storage.histogram_estimates import read_counts
 from trellis.storage.parquet import read_table, refusing_damage

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.errors import RunFolderError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.measurements import Measurements
-from trellis.model.plan import TOTAL, Plan, PlannedQuery
-from trellis.model.spine import Spine
+from trellis.model.plans.plan import TOTAL, Plan, PlannedQuery
+from trellis.model.results.measurements import Measurements
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine
 from trellis.storage.cells import cell_columns
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import read_table, refusing_damage, repeated, write_table

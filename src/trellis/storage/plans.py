@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
-from trellis.model.flows import FLOWS, FlowShape, Side
-from trellis.model.histograms import HistogramPlan
-from trellis.model.plan import ExpectedError, Plan, PlannedQuery
-from trellis.model.queries import TOTAL
-from trellis.model.schema import Recode, Schema
-from trellis.model.size_mechanisms import GROUP_SIZES
+from trellis.model.plans.histograms import HistogramPlan
+from trellis.model.plans.plan import ExpectedError, Plan, PlannedQuery
+from trellis.model.plans.size_mechanisms import GROUP_SIZES
+from trellis.model.tables.queries import TOTAL
+from trellis.model.tables.schema import Recode, Schema
+from trellis.model.trees.flows import FLOWS, FlowShape, Side
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION, Table
 from trellis.privacy.flow_changes import FlowQuery, FlowTable

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.areas import AreaPlan, Category, Effect
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan
-from trellis.model.spine import Spine, SpinePlan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.areas import AreaPlan, Category, Effect
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine, SpinePlan
 from trellis.storage.codes import codes_from_arrow, codes_to_arrow, level_codes
 from trellis.storage.hierarchies import hierarchy_digest, hierarchy_from_table, hierarchy_to_table
 from trellis.storage.parquet import read_table, refusing_damage, write_table

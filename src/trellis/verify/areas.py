@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.verify.facts import entity_facts
-from trellis.verify.run_files import RunFiles
+from trellis.verify.files.run_files import RunFiles
 from trellis.verify.tables import TOLERANCE, margins, stated_confidence
 
 

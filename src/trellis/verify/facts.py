@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from trellis.verify.run_files import RunFiles, ancestors
+from trellis.verify.files.run_files import RunFiles, ancestors
 
 Ends = tuple[np.ndarray, np.ndarray]
 

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from trellis.verify.run_files import Level, RunFiles
+from trellis.verify.files.run_files import Level, RunFiles
 
 _QUANTILES = {
     "quantile_10": 10,

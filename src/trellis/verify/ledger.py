@@ -11,9 +11,9 @@ from trellis.errors import LedgerError
 from trellis.privacy.ledger import Ledger
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.protection import NOT_KNOWN
+from trellis.verify.files.run_files import RunFiles
+from trellis.verify.files.safe_files import digest
 from trellis.verify.promises import highest_cost
-from trellis.verify.run_files import RunFiles
-from trellis.verify.safe_files import digest
 
 FOLDER = "measurements/"
 

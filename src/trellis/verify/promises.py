@@ -16,8 +16,8 @@ import pyarrow as pa
 from trellis.privacy.accounting import Composition, Coordinates, WorstCase
 from trellis.privacy.accounting.contributions import one_cell_is_worst
 from trellis.privacy.mechanisms import mechanism
-from trellis.verify.run_files import RunFiles
-from trellis.verify.safe_files import digest
+from trellis.verify.files.run_files import RunFiles
+from trellis.verify.files.safe_files import digest
 
 
 def inventory(run: RunFiles) -> Iterator[str]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from trellis.verify.run_files import RunFiles
+from trellis.verify.files.run_files import RunFiles
 
 
 def spine(run: RunFiles) -> Iterator[str]:

@@ -17,8 +17,8 @@ import pyarrow.compute
 import pyarrow.csv as pa_csv
 
 from trellis.verify.facts import Ends, level_facts
-from trellis.verify.histogram_files import tables as published
-from trellis.verify.run_files import Level, RunFiles
+from trellis.verify.files.histogram_files import tables as published
+from trellis.verify.files.run_files import Level, RunFiles
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 

@@ -11,24 +11,17 @@ import pyarrow as pa
 
 from trellis.errors import LedgerError, RunFolderError, TrellisError
 from trellis.execution.progress import in_parts
-from trellis.verify import (
-    areas,
-    data_package,
-    flow_margins,
-    flows,
-    group_sizes,
-    histogram_centres,
-    histogram_measurements,
-    histograms,
-    promises,
-    real_histograms,
-    spine,
-    tables,
-    withdrawn,
-)
+from trellis.verify import areas, group_sizes, promises, spine, tables
+from trellis.verify.files import data_package, withdrawn
+from trellis.verify.files.run_files import RunFiles
+from trellis.verify.files.safe_files import Unreadable
+from trellis.verify.flows import margins as flow_margins
+from trellis.verify.flows import tables as flows
+from trellis.verify.histograms import centres as histogram_centres
+from trellis.verify.histograms import measurements as histogram_measurements
+from trellis.verify.histograms import real_estimates as real_histograms
+from trellis.verify.histograms import tables as histograms
 from trellis.verify.ledger import against
-from trellis.verify.run_files import RunFiles
-from trellis.verify.safe_files import Unreadable
 
 Check = Callable[[RunFiles], Iterator[str]]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.execution.progress import part
-from trellis.model.plan import Plan
-from trellis.workflow.accuracy_warnings import accuracy_warnings
-from trellis.workflow.confidential_half import Confirmed, measure_into, records_have_changed
-from trellis.workflow.config import Spec
-from trellis.workflow.prepare import foreseen, prepare
-from trellis.workflow.privacy_answers import find_privacy_answers
+from trellis.model.plans.plan import Plan
+from trellis.spec import Spec
+from trellis.workflow.confidential.measuring import Confirmed, measure_into, records_have_changed
+from trellis.workflow.outlook.accuracy_warnings import accuracy_warnings
+from trellis.workflow.preparing.prepare import foreseen, prepare
 from trellis.workflow.progress import Progress, Silent
-from trellis.workflow.public_half import Release, finish
-from trellis.workflow.run_folder import RunFolder, spec_hash
+from trellis.workflow.public.finishing import Release, finish
+from trellis.workflow.public.privacy_answers import find_privacy_answers
+from trellis.workflow.public.run_folder import RunFolder, spec_hash
 
 RECORDS_CHANGED = (
     "The records have changed since this release was measured, and it stays as it is. To release "

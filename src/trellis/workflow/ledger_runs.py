@@ -6,13 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.model.flows import FLOWS
+from trellis.model.trees.flows import FLOWS
 from trellis.privacy.ledger import Cost, Ledger
+from trellis.spec.yaml_reader import read_yaml
 from trellis.storage.atomic import read_json, write_json
-from trellis.workflow.confidential_half import folder_digest
-from trellis.workflow.config.yaml_reader import read_yaml
-from trellis.workflow.public_half import remake_report
-from trellis.workflow.run_folder import RunFolder
+from trellis.workflow.confidential.measuring import folder_digest
+from trellis.workflow.public.finishing import remake_report
+from trellis.workflow.public.run_folder import RunFolder
 
 
 def enter_run(ledger: Ledger, folder: RunFolder) -> bool:

@@ -34,8 +34,8 @@ from trellis.estimate.flows.runs import (
     positive_flows,
 )
 from trellis.execution.threads import map_in_order
-from trellis.model.flows import ROOT, FlowLevel, FlowTree, Nodes
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.numerics.flow_gls import estimates_from_above, estimates_from_below
 
 _ONE = np.ones(1, dtype=np.int64)

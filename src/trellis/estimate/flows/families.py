@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trellis.estimate.chebyshev import project_chebyshev_families
 from trellis.estimate.projection import project_l2_families
-from trellis.model.flow_estimators import descent_rule, rule_of
-from trellis.model.plan import Plan
+from trellis.model.plans.flow_estimators import descent_rule, rule_of
+from trellis.model.plans.plan import Plan
 from trellis.numerics.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
 from trellis.numerics.weighted_projection import GREATEST_WEIGHT

@@ -19,9 +19,9 @@ from trellis.estimate.flows.below import flows_from_below
 from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.runs import Ints, Run, at_least_one, measured_runs, positive_flows
 from trellis.execution.threads import map_in_order
-from trellis.model.flow_estimators import looks_below
-from trellis.model.flows import ROOT, FlowLevel, FlowTree, Nodes
-from trellis.model.plan import Plan
+from trellis.model.plans.flow_estimators import looks_below
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.storage.flows import MeasuredRows
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.flows import FlowLevel, FlowTree, Nodes, runs_of_families
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.flows import FlowLevel, FlowTree, Nodes, runs_of_families
 from trellis.storage.flows import MeasuredLevel, MeasuredRows
 
 Ints = NDArray[np.int64]

@@ -14,9 +14,9 @@ import numpy as np
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.group_sizes.mechanisms import MECHANISMS
-from trellis.model.estimates import Estimates, Floats
-from trellis.model.measurements import Measurements
-from trellis.model.plan import TOTAL
+from trellis.model.plans.plan import TOTAL
+from trellis.model.results.estimates import Estimates, Floats
+from trellis.model.results.measurements import Measurements
 from trellis.numerics.group_sizes.isotonic import IntArray
 from trellis.privacy.group_size_changes import SizeQuery
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.objectives import OwnMeasurements
 from trellis.execution.threads import map_families
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.commuting import Algebra, Blocks
 from trellis.numerics.histograms.spine_variances import SpineVariances, child_gains
 

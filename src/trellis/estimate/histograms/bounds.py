@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.queries import PreparedQueries
-from trellis.model.queries import Query
-from trellis.model.schema import Schema
+from trellis.model.tables.queries import Query
+from trellis.model.tables.schema import Schema
 from trellis.numerics.histograms.family_solver import Bounds
 from trellis.numerics.histograms.marginals import Stack
 

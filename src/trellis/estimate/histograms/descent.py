@@ -24,9 +24,9 @@ from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.progress import in_parts, told_from_here
 from trellis.execution.threads import map_families
-from trellis.model.queries import Query
-from trellis.model.rules import RuleSides
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.tables.queries import Query
+from trellis.model.tables.rules import RuleSides
+from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
 from trellis.numerics.histograms.room import Room
 

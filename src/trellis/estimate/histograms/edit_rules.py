@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.rules import RuleSides
+from trellis.model.tables.rules import RuleSides
 from trellis.numerics.histograms.edit_rules import enforce
 from trellis.numerics.histograms.repair import WholeBounds
 from trellis.numerics.histograms.rounding import WeightedQueries, residuals

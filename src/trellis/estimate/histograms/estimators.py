@@ -26,14 +26,14 @@ from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
 from trellis.execution.progress import part
 from trellis.execution.threads import map_families
-from trellis.model.constraints import Constraints
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_facts import HistogramFacts
-from trellis.model.histograms import MOST_PASS_CELLS
-from trellis.model.queries import Query, parse_query
-from trellis.model.rules import RuleSides
-from trellis.model.schema import Schema
-from trellis.model.sparse_counts import SparseCounts
+from trellis.model.plans.histograms import MOST_PASS_CELLS
+from trellis.model.results.histogram_facts import HistogramFacts
+from trellis.model.tables.constraints import Constraints
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.rules import RuleSides
+from trellis.model.tables.schema import Schema
+from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.histograms.spine_variances import SpineVariances, finals, query_variances
 
 FloatArray = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.schema import Schema
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 class HistogramEvidence(Protocol):

@@ -17,9 +17,9 @@ from trellis.estimate.histograms.bounds import (
     stack_bounds,
 )
 from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
-from trellis.model.histogram_estimates import FIT_TOLERANCE
-from trellis.model.queries import parse_query
-from trellis.model.schema import Schema
+from trellis.model.results.histogram_estimates import FIT_TOLERANCE
+from trellis.model.tables.queries import parse_query
+from trellis.model.tables.schema import Schema
 from trellis.numerics.histograms.family_solver import (
     BY_ROW,
     VIOLATED,

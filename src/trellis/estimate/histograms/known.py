@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.model.constraints import Constraints
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_facts import HistogramFacts
-from trellis.model.queries import TOTAL, Query, parse_query
-from trellis.model.schema import Schema
+from trellis.model.results.histogram_facts import HistogramFacts
+from trellis.model.tables.constraints import Constraints
+from trellis.model.tables.queries import TOTAL, Query, parse_query
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

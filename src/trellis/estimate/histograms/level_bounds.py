@@ -15,10 +15,10 @@ import numpy as np
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
-from trellis.model.constraints import Constraints, LinearConstraint
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query, parse_query
+from trellis.model.tables.carried_bounds import Range, StatedRange, carried_bounds
+from trellis.model.tables.constraints import Constraints, LinearConstraint
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.histograms.room import Room
 
 

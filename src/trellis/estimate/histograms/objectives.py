@@ -13,7 +13,7 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import weighted_queries
 from trellis.estimate.histograms.passes import coarse_information
 from trellis.estimate.histograms.queries import PreparedQueries
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.commuting import Algebra
 from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic, Steep
 from trellis.numerics.histograms.marginals import MarginalTree, Stack

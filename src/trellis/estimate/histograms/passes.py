@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, stack_bounds
 from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.estimate.histograms.rounding import Rounder
-from trellis.model.queries import Query, is_finer
+from trellis.model.tables.queries import Query, is_finer
 from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic, solve
 from trellis.numerics.histograms.marginals import MarginalTree
 

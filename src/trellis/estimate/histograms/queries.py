@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.marginals import MarginalTree
 
 

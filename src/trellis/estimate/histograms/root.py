@@ -11,7 +11,7 @@ from trellis.errors import Infeasible
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.edit_rules import keep_rules_in_root
 from trellis.estimate.histograms.rounding import Rounder, stacked_queries
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.integer_program import nearest_whole
 from trellis.numerics.histograms.repair import answers
 from trellis.numerics.histograms.rounding import round_single

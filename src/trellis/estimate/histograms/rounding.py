@@ -17,8 +17,8 @@ from trellis.estimate.histograms.family import (
     numbers,
     whole_parent,
 )
-from trellis.model.queries import Query, parse_query
-from trellis.model.schema import Schema
+from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.schema import Schema
 from trellis.numerics.histograms.family_solver import project_cells
 from trellis.numerics.histograms.integer_program import nearest_whole
 from trellis.numerics.histograms.repair import WholeBounds, answers, exchange, repair

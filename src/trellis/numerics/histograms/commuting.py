@@ -33,7 +33,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.fastmath import REORDER
 from trellis.numerics.histograms.marginals import MarginalTree, Stack, add_up, hand_down
 

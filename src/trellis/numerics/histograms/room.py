@@ -24,11 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.carried_bounds import Range, Ranges, StatedRange, unbounded
-from trellis.model.constraints import ALONE
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query, is_finer, refinement
-from trellis.model.schema import Schema
+from trellis.model.tables.carried_bounds import Range, Ranges, StatedRange, unbounded
+from trellis.model.tables.constraints import ALONE
+from trellis.model.tables.queries import Query, is_finer, refinement
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.histograms.whole_program import Clashing, Program, Units, Whose
 
 Flags = NDArray[np.bool_]

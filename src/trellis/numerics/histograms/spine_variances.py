@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.queries import Query
+from trellis.model.tables.queries import Query
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.numerics.histograms.commuting import Algebra, Blocks, FloatArray
 
 IntArray = NDArray[np.int64]

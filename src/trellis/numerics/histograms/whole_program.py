@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from trellis.model.carried_bounds import Range
+from trellis.model.tables.carried_bounds import Range
 from trellis.numerics.clashes import clashing_rows
 
 Floats = NDArray[np.float64]

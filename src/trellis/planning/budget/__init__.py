@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from trellis.planning.budget.by_table import noise_for_tables
     from trellis.planning.budget.clipped import clipped_bias, clipped_mse, clipped_variance
     from trellis.planning.budget.noise import noise_for_shares
-    from trellis.planning.budget.shares import Shares
 
 __all__ = [
-    "Shares",
     "allocate",
     "clipped_bias",
     "clipped_mse",
@@ -28,7 +26,6 @@ __all__ = [
 ]
 
 _HOME = {
-    "Shares": "shares",
     "allocate": "allocation",
     "clipped_bias": "clipped",
     "clipped_mse": "clipped",

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.areas import ancestors
-from trellis.model.codes import CODE, Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import ancestors
+from trellis.model.trees.codes import CODE, Codes
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, require_level, tree_of
 
 INSIDE, OUTSIDE = ":in", ":out"

@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.codes import Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.codes import Codes
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.node_shares import Classes, NodeShares
 from trellis.planning.spine.reduction import Reduction, tree_of
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
-from trellis.model.areas import AreaPlan, Category, ancestors
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan, PlannedQuery
-from trellis.model.schema import Schema
-from trellis.model.spine import Spine, SpinePlan, distinct_paths
-from trellis.planning.budget import Shares
+from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.shares import Shares
+from trellis.model.tables.schema import Schema
+from trellis.model.trees.areas import AreaPlan, Category, ancestors
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine, SpinePlan, distinct_paths
 from trellis.planning.budget.noise import noise_for_paths
-from trellis.planning.counts import CountsRequest, check_identifiable, plan_counts
+from trellis.planning.kinds.counts import CountsRequest, check_identifiable, plan_counts
 from trellis.planning.spine.reduction import Reduction
 from trellis.planning.spine.steps import GroupLevel, Step, build, check_steps
 

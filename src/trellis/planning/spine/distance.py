@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 def distances(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.areas import Category, Effect
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import ExpectedError, Plan
-from trellis.model.spine import Spine
+from trellis.model.plans.plan import ExpectedError, Plan
+from trellis.model.trees.areas import Category, Effect
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, require_level, tree_of
 from trellis.planning.spine.regroup import (
     Several,

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.spine import Spine, SpinePlan
-from trellis.planning.area_variance import ONE_SLOT, MeasuredTree
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import Spine, SpinePlan
+from trellis.planning.forecast.area_variance import ONE_SLOT, MeasuredTree
 from trellis.planning.spine.reduction import Reduction
 from trellis.planning.spine.steps import Bypass, Step, build, levels_after, redraw
 from trellis.privacy.mechanisms import DiscreteGaussian

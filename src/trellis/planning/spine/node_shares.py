@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.spine import distinct_paths
+from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import distinct_paths
 
 Classes = NDArray[np.int32]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.codes import Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.codes import Codes
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.node_shares import NodeShares
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.areas import Category, ancestors, same_leaves
-from trellis.model.codes import CODE, Codes
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import Category, ancestors, same_leaves
+from trellis.model.trees.codes import CODE, Codes
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.reduction import Reduction, tree_of
 
 Cut = Literal["fill", "even"]

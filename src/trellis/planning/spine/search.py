@@ -16,9 +16,9 @@ import numpy as np
 
 from trellis.errors import SpecError
 from trellis.execution.progress import in_parts
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
-from trellis.model.plan import Plan
+from trellis.model.plans.plan import Plan
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.steps import (
     Branch,
     Bypass,

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from trellis.errors import SpecError
-from trellis.model.areas import Category
-from trellis.model.hierarchy import Hierarchy
+from trellis.model.trees.areas import Category
+from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.spine.branch import branch
 from trellis.planning.spine.bypass import bypass
 from trellis.planning.spine.group import SUFFIX, group_level

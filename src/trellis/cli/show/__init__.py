@@ -1,0 +1,1 @@
+"""How plans, ledgers and forecasts look on a screen."""

@@ -1,0 +1,1 @@
+"""What is measured, at which price, and what it promises."""

@@ -1,0 +1,1 @@
+"""Measurements, estimates, and facts that margins use."""

@@ -1,0 +1,1 @@
+"""Cells: schema, queries, rules, bounds, sparse counts."""

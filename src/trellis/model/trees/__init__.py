@@ -1,0 +1,1 @@
+"""Areas: hierarchies, spines, categories of areas, the tree of flows."""

@@ -1,0 +1,1 @@
+"""Shares and budgets that are computed: least errors, least budgets."""

@@ -1,0 +1,1 @@
+"""Whether public bounds can be kept together."""

@@ -1,0 +1,1 @@
+"""Errors that are known before any count is seen."""

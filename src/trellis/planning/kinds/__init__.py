@@ -1,0 +1,1 @@
+"""The plan of each kind of release: shares, noise, prices."""

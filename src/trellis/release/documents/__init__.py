@@ -1,0 +1,1 @@
+"""What explains the tables: guides, guarantees, packages, manifest."""

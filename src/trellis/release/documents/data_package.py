@@ -1,0 +1,102 @@
+"""`datapackage.json`: what the tables of a release hold, for programs that read Data Packages.
+
+One resource for each file, with the type of every column. Codes are text: a program that follows
+the types keeps the zero of 01.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trellis.model.plans.counted import counted_in, in_percent
+from trellis.model.plans.plan import Plan
+from trellis.storage.atomic import write_json
+
+FILE = "datapackage.json"
+
+_MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
+_CODES = {
+    "geocode": "Code of the area; text, with leading zeros.",
+    "level": "Level of the area, or category of areas.",
+    "origin": "Code of the area of origin; text, with leading zeros.",
+    "destination": "Code of the area of destination; text, with leading zeros.",
+    "dest": "Code of the area of destination; text, with leading zeros.",
+    "statistic": "Name of the statistic.",
+}
+
+
+def write_data_package(folder: Path, plan: Plan) -> None:
+    """Describe the tables that a release folder holds."""
+    write_json(folder / FILE, data_package(folder, plan))
+
+
+def data_package(folder: Path, plan: Plan) -> dict[str, Any]:
+    intervals = {"confidence": str(plan.confidence)} if plan.has_variances else {}
+    stems = sorted(p.relative_to(folder).with_suffix("") for p in folder.rglob("*.parquet"))
+    return {
+        "profile": "data-package",
+        "name": _slug(plan.release),
+        "title": plan.release,
+        "description": "Differentially private tables made with Trellis. README.md says how to "
+        "read them, ../privacy.json what is protected.",
+        **intervals,
+        "resources": [
+            _resource(folder, plan, stem, ending)
+            for stem in stems
+            for ending in _MEDIA
+            if folder.joinpath(f"{stem}.{ending}").exists()
+        ],
+    }
+
+
+def _resource(folder: Path, plan: Plan, stem: Path, ending: str) -> dict[str, Any]:
+    schema = pq.read_schema(folder / f"{stem}.parquet")
+    has_intervals = plan.has_variances and "lower" in schema.names
+    intervals = {"confidence": str(plan.confidence)} if has_intervals else {}
+    return {
+        "name": _slug(f"{stem.as_posix()}.{ending}"),
+        "path": f"{stem.as_posix()}.{ending}",
+        "title": f"{plan.release}: {stem.as_posix()}",
+        "format": ending,
+        "mediatype": _MEDIA[ending],
+        **({"encoding": "utf-8"} if ending == "csv" else {}),
+        **intervals,
+        "schema": {
+            "fields": [_field(plan, schema, column) for column in schema],
+            "missingValues": [""],
+        },
+    }
+
+
+def _field(plan: Plan, schema: pa.Schema, column: pa.Field) -> dict[str, str]:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    whole = "integer" if pa.types.is_integer(kind) else "number"
+    described = {"name": column.name, "type": "string" if pa.types.is_string(kind) else whole}
+    if described["type"] == "string":
+        text = _CODES.get(column.name) or "A category, or the code of an area; text."
+        return described | {"description": text}
+    described["description"] = _of_number(plan, column.name)
+    return described if "statistic" in schema.names else described | {"unit": counted_in(plan.kind)}
+
+
+def _of_number(plan: Plan, name: str) -> str:
+    if not plan.has_variances and name in ("std_error", "lower", "upper"):
+        return "Empty: the method of this release has no variances."
+    end = f"end of the {in_percent(plan.confidence)} interval for the true value."
+    return {
+        "count": "The published count.",
+        "value": "The published statistic.",
+        "std_error": "Standard error of the best linear unbiased estimate of the count.",
+        "lower": f"Lower {end}",
+        "upper": f"Upper {end}",
+    }[name]
+
+
+def _slug(text: str) -> str:
+    """As names of packages and resources are: lower case, with few signs."""
+    return re.sub(r"[^a-z0-9._/-]+", "-", text.lower()).strip("-") or "release"

@@ -1,0 +1,1 @@
+"""Made-up data with their specs, and specs to start from."""

@@ -1,0 +1,5 @@
+"""The spec file and its validation."""
+
+from trellis.spec.spec import Spec
+
+__all__ = ["Spec"]

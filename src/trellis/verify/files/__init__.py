@@ -1,0 +1,1 @@
+"""Run folders as strangers write them: inventory, safe readers, forms of files."""

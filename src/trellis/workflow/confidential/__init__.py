@@ -1,0 +1,1 @@
+"""The half that touches records: tabulate, charge, draw."""

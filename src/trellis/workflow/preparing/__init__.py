@@ -1,0 +1,1 @@
+"""From a spec to its plan: reads public files only."""

@@ -1,0 +1,1 @@
+"""The half that works from the run folder alone: estimate, release, report."""
