@@ -21,6 +21,7 @@ from _flow_mechanisms import DELTA, Errors, all_levels, errors, mean_errors, tab
 
 from trellis.confidential.flows import TrueFlows
 from trellis.estimate.flows.levels import estimate_flow_levels
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.shares import Shares
@@ -41,7 +42,7 @@ def plan_of(data: FlowData, epsilon: Fraction) -> Plan:
     request = FlowsRequest(
         release="flows", dataset="flows", unit="user", neighbours=Neighbours.REPLACE,
         max_contribution=1, exactly=True, distinct=False,
-        budget=Budget(epsilon=epsilon, delta=DELTA), shares=Shares(), estimator="chebyshev",
+        budget=Budget(epsilon=epsilon, delta=DELTA), shares=Shares(), method="chebyshev",
         penalty=None, confidence=Fraction(9, 10),
     )  # fmt: skip
     return plan_flows(request, data.tree, ONE_CELL, "digest")
@@ -56,7 +57,9 @@ def estimated(
         with tempfile.TemporaryDirectory() as name:
             folder, seed = Path(name), 100 * number
             claim = Claim("run", "token", plan.privacy)
-            measure_flows(folder, plan, data.tree, data.flows, claim, OsRandom(), seed)
+            measure_flows(
+                folder, plan, data.tree, data.flows, ChargedNoise(plan, claim, OsRandom()), seed
+            )
             yield {e: _estimate(folder, plan, data, e, seed) for e in estimators}
 
 

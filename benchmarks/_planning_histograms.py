@@ -20,7 +20,7 @@ from trellis.planning.forecast.expected_variance import VarianceModel
 from trellis.planning.forecast.outlook import Outlook
 from trellis.samples.redistricting import spec_text, write_histogram_data
 from trellis.spec import Spec
-from trellis.spec.planning import PriorSpec
+from trellis.spec.sections.planning import PriorSpec
 from trellis.workflow.outlook.plan_report import plan_report
 from trellis.workflow.preparing.prepare import prepare
 
@@ -33,7 +33,7 @@ def show_histograms(n_blocks: int) -> bool:
         spec = Spec.load(Path(folder) / "spec.yaml")
         ready = prepare(spec)
     tree, plan = ready.hierarchy, ready.plan
-    assert plan.histogram is not None
+    assert plan.design is not None
     outlook = Outlook.of(plan, tree)
     assert outlook is not None
     began = perf_counter()
@@ -50,7 +50,7 @@ def show_histograms(n_blocks: int) -> bool:
           + "seconds".rjust(10))  # fmt: skip
     fine = True
     for name, weights in weightings.items():
-        aims = table_aims(tree, plan.schema, plan.histogram.tables, weights, None)
+        aims = table_aims(tree, plan.schema, plan.design.tables, weights, None)
         model = outlook.scene.model()
         began = perf_counter()
         best = optimal_budgets(model, aims, outlook.total)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from trellis.workflow.public.facts import PublicFacts
 from trellis.model import Hierarchy, Schema
 from trellis.model.plans.shares import Shares
 from trellis.planning.allocation.choose import Scene
@@ -17,7 +18,7 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
 from trellis.samples.demo import SPEC, block_codes, block_populations
 from trellis.spec import Spec
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.preparing.prepared import Prepared
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LEVELS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
@@ -46,7 +47,7 @@ def prepared(tree: Hierarchy, budget: Budget, shares: Shares) -> Prepared:
         Fraction(9, 10),
     )  # fmt: skip
     plan = plan_counts(request, tree, ONE_CELL, "")
-    return Prepared(Spec.parse(yaml.safe_load(SPEC)), tree, plan)
+    return Prepared(Spec.parse(yaml.safe_load(SPEC)), plan, PublicFacts(tree))
 
 
 def demo_scene(tree: Hierarchy) -> Scene:

@@ -16,9 +16,9 @@ from trellis.planning.allocation.choose import Scene, Wish, choose, met_targets
 from trellis.planning.allocation.targets import Target
 from trellis.planning.forecast.outlook import Outlook
 from trellis.spec import Spec
-from trellis.spec.planning import PriorSpec
+from trellis.spec.sections.planning import PriorSpec
 from trellis.workflow.outlook.plan_report import plan_report
-from trellis.workflow.outlook.simulate import simulate
+from trellis.workflow.outlook.simulate_counts import simulate_counts
 from trellis.workflow.progress import Silent
 
 
@@ -34,7 +34,7 @@ def show_level_targets(tree: Hierarchy, people: np.ndarray, scene: Scene) -> boo
     choice = choose(scene, Wish(None, targets=targets, keep=scene.slots[-1:]))
     seconds = perf_counter() - began
     shares = Shares({level: share for (level, _), share in choice.shares.items()})
-    made = simulate(
+    made = simulate_counts(
         prepared(tree, choice.budget, shares), people, RELEASES, targets, progress=Silent()
     )
     less = replace(choice.budget, rho=choice.budget.rho * Fraction(97, 100))

@@ -19,17 +19,20 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from trellis.workflow.frames import Frames
 from trellis.confidential.counts import TrueCounts
 from trellis.estimate.methods import estimate
 from trellis.measure import measure_counts
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.results.estimates import Estimates
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim
 from trellis.release.tables.intervals import interval, interval_factor
 from trellis.samples.demo import write_demo
 from trellis.spec import Spec
-from trellis.workflow.confidential.measuring import read_counts
-from trellis.workflow.preparing.prepare import Prepared, prepare
+from trellis.workflow.confidential.measuring import tabulate
+from trellis.workflow.preparing.prepare import prepare
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.preparing.sources import resolve_source
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +48,9 @@ def covered(truth: NDArray, lower: NDArray, upper: NDArray) -> float:
 def one_release(prepared: Prepared, truth: TrueCounts) -> NDArray[np.float64]:
     """Levels x rules: published, rounded outwards, rounded inwards."""
     plan, tree = prepared.plan, prepared.hierarchy
-    measured = measure_counts(plan, tree, truth, Claim("run", "token", plan.privacy), OsRandom())
+    measured = measure_counts(
+        plan, tree, truth, ChargedNoise(plan, Claim("run", "token", plan.privacy), OsRandom())
+    )
     estimates = estimate(measured, 0)
     factor = interval_factor(plan)
     levels = tree.sum_up(truth.leaves)
@@ -88,12 +93,12 @@ def main() -> int:
         spec = Spec.load(Path(folder) / "spec.yaml")
         prepared = prepare(spec)
         source = resolve_source(spec, spec.data.source, None, "data.source")
-        holds = show("demo", prepared, read_counts(prepared, source))
+        holds = show("demo", prepared, tabulate(prepared, source))
     if DELAWARE.exists():
         spec = Spec.load(ROOT / "examples" / "delaware" / "spec.yaml")
         blocks = pq.read_table(DELAWARE)
-        prepared = prepare(spec, blocks)
-        holds &= show("Delaware 2010", prepared, read_counts(prepared, blocks))
+        prepared = prepare(spec, Frames(hierarchy=blocks))
+        holds &= show("Delaware 2010", prepared, tabulate(prepared, blocks))
     else:
         print(f"\nDelaware was left out: there is no {DELAWARE}")
     return 0 if holds else 1

@@ -33,7 +33,7 @@ from trellis.planning.budget.allocation import LevelCounts
 from trellis.planning.forecast.outlook import Outlook
 from trellis.privacy.budget import Budget
 from trellis.samples.demo import block_populations
-from trellis.workflow.outlook.simulate import simulate
+from trellis.workflow.outlook.simulate_counts import simulate_counts
 from trellis.workflow.progress import Silent
 
 NODES = 24
@@ -206,7 +206,7 @@ def show_planner(tree: Hierarchy, people: np.ndarray, scene: Scene) -> bool:
             full.compare([o], weights)[1].squared_error / mine
             for o in ("uniform", "fan-out", "census")
         ]
-        made = simulate(ready, people, RELEASES, progress=Silent())
+        made = simulate_counts(ready, people, RELEASES, progress=Silent())
         seen = sum(
             w * n * (line.linear_root_mean_square or 0) ** 2
             for line, n, w in zip(made.levels[1:], tree.areas[1:], weights, strict=True)

@@ -24,6 +24,7 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.ingest.areas import AreaColumns, read_category
 from trellis.ingest.hierarchies import from_prefixes
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.counts import measure_counts
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.schema import Schema
@@ -126,7 +127,11 @@ def seen_errors(made, hierarchy, path: Path, effects) -> list[float | None]:
     squares = [np.zeros(effect.category.size) for effect in effects]
     for _ in range(RELEASES):
         measured = measure_counts(
-            made.plan, hierarchy, TrueCounts(truth[:, np.newaxis]), claim, OsRandom(), made.spine
+            made.plan,
+            hierarchy,
+            TrueCounts(truth[:, np.newaxis]),
+            ChargedNoise(made.plan, claim, OsRandom()),
+            made.spine,
         )
         solved = solve_tree(made.spine.hierarchy, Evidence.of(measured))
         error = np.empty(truth.size)

@@ -13,8 +13,7 @@ settings.load_profile("trellis")
 @pytest.fixture
 def same_simulation(monkeypatch):
     """Simulated releases draw the same noise every time: no false alarms."""
-    for module in ("simulate", "simulate_histograms"):
-        monkeypatch.setattr(f"trellis.workflow.{module}.OsRandom", lambda: SeededBits(1))
+    monkeypatch.setattr("trellis.privacy.public_noise.OsRandom", lambda: SeededBits(1))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -12,15 +12,15 @@ import pyarrow.csv as pa_csv
 import yaml
 
 import trellis
+from trellis.api.releases import Release
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy, Plan, Schema
-from trellis.model.plans.flow_estimators import has_penalty
+from trellis.model.plans.flows import FLOW_METHODS
 from trellis.model.plans.shares import Shares
 from trellis.model.trees.flows import FlowTree
 from trellis.planning.kinds.flows import FlowsRequest, plan_flows
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.public.finishing import Release
 from worlds import changed
 
 TOWNS = Hierarchy.from_paths(
@@ -110,11 +110,11 @@ def flows_plan(tree: FlowTree, schema: Schema = ONE_CELL, **changes: Any) -> Pla
         "distinct": False,
         "budget": Budget(rho=Fraction(1)),
         "shares": Shares(),
-        "estimator": "chebyshev",
+        "method": "chebyshev",
         "penalty": None,
         "confidence": Fraction(9, 10),
     }
-    if has_penalty(changes.get("estimator", "")):
+    if FLOW_METHODS[changes.get("method", "chebyshev")].has_penalty:
         request["penalty"] = Fraction(1)
     return plan_flows(FlowsRequest(**request | changes), tree, schema, "digest")
 

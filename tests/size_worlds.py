@@ -10,12 +10,12 @@ import pyarrow as pa
 import yaml
 
 import trellis
+from trellis.api.releases import Release
 from trellis.model import Hierarchy, Plan
 from trellis.model.plans.shares import Shares
 from trellis.planning.kinds.group_sizes import GroupSizesRequest, plan_group_sizes
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.workflow.public.finishing import Release
 from worlds import changed
 
 TREE = Hierarchy.from_paths(
@@ -80,7 +80,7 @@ def sizes_plan(hierarchy: Hierarchy = TREE, cap: int = 4, **changes: Any) -> Pla
         "budget": Budget(epsilon=Fraction(1)),
         "shares": Shares(),
         "cap": cap,
-        "mechanism": "cumulative_joint",
+        "method": "cumulative_joint",
         "weights": None,
         "confidence": Fraction(9, 10),
     }

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from seeded_bits import SeededBits
 from trellis.confidential.counts import TrueCounts
-from trellis.measure.counts import exact_answers, measure_counts
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy, Measurements, Plan, Schema
+from trellis.model.plans.answers import answers
 from trellis.model.plans.shares import Shares
 from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
@@ -61,12 +63,14 @@ def noisy(
 ) -> Measurements:
     """Measured by the real step, with repeatable bits."""
     claim = Claim("run", "token", plan.privacy)
-    return measure_counts(plan, hierarchy, TrueCounts(leaves), claim, SeededBits(seed))
+    return measure_counts(
+        plan, hierarchy, TrueCounts(leaves), ChargedNoise(plan, claim, SeededBits(seed))
+    )
 
 
 def noiseless(plan: Plan, hierarchy: Hierarchy, leaves: NDArray[np.int64]) -> Measurements:
     """The truth in the place of measurements."""
-    exact = exact_answers(plan, hierarchy, TrueCounts(leaves))
+    exact = answers(plan, hierarchy, leaves)
     return Measurements(plan, hierarchy, tuple(exact))
 
 

@@ -1,9 +1,12 @@
 """Differentially private release of hierarchical data.
 
-    spec = trellis.Spec.load("spec.yaml")
-    trellis.plan(spec)                      # shares, noise, expected errors; touches no counts
-    release = trellis.run(spec, out="runs/x")
-    release.table("county")
+    import trellis as tr
+
+    spec = tr.load("spec.yaml")             # or tr.Counts(..), tr.Histograms(..), ..
+    plan = spec.plan()                      # shares, noise, expected errors; touches no counts
+    run = plan.measure(out="runs/x")        # charges the ledger, draws noise once
+    release = run.estimate()                # tables, from the measurements alone
+    release["county"].to_pandas()
 
 Names are loaded on first use, so that `import trellis` costs nothing.
 """
@@ -14,21 +17,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis.spec import Spec
-    from trellis.workflow.api import plan, run
-    from trellis.workflow.confidential.check import check
-    from trellis.workflow.public.finishing import Release
+    from trellis.api.evaluation import evaluate
+    from trellis.api.functions import check, plan, run
+    from trellis.api.inputs import (
+        Areas,
+        Gaussian,
+        Hierarchy,
+        Laplace,
+        Optimal,
+        Records,
+        Register,
+        Unit,
+    )
+    from trellis.api.plans import Plan
+    from trellis.api.releases import Release
+    from trellis.api.runs import Run
+    from trellis.api.specs import Counts, Flows, GroupSizes, Histograms, Spec, load
+    from trellis.api.tables import Table
+    from trellis.privacy.accounting.accountant import Accountant
+    from trellis.privacy.ledger import Ledger
 
 __version__ = "0.1.0"
-__all__ = ["Release", "Spec", "check", "plan", "run"]
 
 _HOME = {
-    "Release": "trellis.workflow.public.finishing",
-    "Spec": "trellis.spec",
-    "check": "trellis.workflow.confidential.check",
-    "plan": "trellis.workflow.api",
-    "run": "trellis.workflow.api",
+    "Accountant": "trellis.privacy",
+    "Areas": "trellis.api.inputs",
+    "Counts": "trellis.api.specs",
+    "Flows": "trellis.api.specs",
+    "Gaussian": "trellis.api.inputs",
+    "GroupSizes": "trellis.api.specs",
+    "Hierarchy": "trellis.api.inputs",
+    "Histograms": "trellis.api.specs",
+    "Laplace": "trellis.api.inputs",
+    "Ledger": "trellis.privacy.ledger",
+    "Optimal": "trellis.api.inputs",
+    "Plan": "trellis.api.plans",
+    "Records": "trellis.api.inputs",
+    "Register": "trellis.api.inputs",
+    "Release": "trellis.api.releases",
+    "Run": "trellis.api.runs",
+    "Spec": "trellis.api.specs",
+    "Table": "trellis.api.tables",
+    "Unit": "trellis.api.inputs",
+    "check": "trellis.api.functions",
+    "evaluate": "trellis.api.evaluation",
+    "load": "trellis.api.specs",
+    "plan": "trellis.api.functions",
+    "run": "trellis.api.functions",
 }
+
+__all__ = [
+    "Accountant", "Areas", "Counts", "Flows", "Gaussian", "GroupSizes", "Hierarchy", "Histograms",
+    "Laplace", "Ledger", "Optimal", "Plan", "Records", "Register", "Release", "Run", "Spec",
+    "Table", "Unit", "check", "evaluate", "load", "plan", "run",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -19,15 +19,16 @@ from typer.testing import CliRunner
 import trellis
 from command_line import invoke, refused, succeed
 from flow_worlds import write_flow_world
+from measuring import measure
+from steps import replace_step, step
 from trellis.cli.app import app
 from trellis.privacy.ledger import Ledger
 from trellis.samples import demo
 from trellis.samples.demo import write_demo
 from trellis.samples.redistricting import write_histogram_demo
 from trellis.verify import verify_run
-from trellis.workflow import api
+from trellis.workflow import running
 from trellis.workflow.confidential import measuring as confidential_half
-from trellis.workflow.public import finishing as public_half
 from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE, write_world
 
@@ -55,7 +56,7 @@ def released(state, tmp_path_factory) -> Path:
 def half_done(state, tmp_path_factory) -> Path:
     """The same with measurements, and nothing made of them."""
     folder = Path(shutil.copytree(state, tmp_path_factory.mktemp("half") / "w"))
-    api.measure(trellis.Spec.load(folder / "spec.yaml"))
+    measure(trellis.Spec.load(folder / "spec.yaml"))
     return folder
 
 
@@ -470,7 +471,7 @@ def test_measuring_goes_on_after_a_crash_and_is_charged_once(world, monkeypatch,
     fail, code = (interrupt, 130) if step == "write_measurements" else (crash, 1)
     run = RunFolder(world / "runs" / "demo")
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, step, fail)
+        replace_step(patch, step, fail)
         assert invoke("measure", world / "spec.yaml").exit_code == code
     assert not run.is_measured
     assert run.path.exists() == (step != "tabulate")
@@ -490,7 +491,7 @@ def test_a_run_goes_on_after_the_last_finished_stage(measured, monkeypatch, step
     run = RunFolder(measured / "runs" / "demo")
     before = hashes(run.path)
     with monkeypatch.context() as patch:
-        patch.setattr(public_half, step, fail)
+        replace_step(patch, step, fail)
         assert invoke("run", measured / "spec.yaml").exit_code == code
     assert not run.is_finished
     assert run.estimates.exists() == (step in ("write_tables", "manifest"))
@@ -501,7 +502,7 @@ def test_a_run_goes_on_after_the_last_finished_stage(measured, monkeypatch, step
 
 
 def test_interrupts_are_clean(world, monkeypatch):
-    monkeypatch.setattr(api, "measure_into", interrupt)
+    monkeypatch.setattr(running, "measure_into", interrupt)
     result = invoke("run", world / "spec.yaml")
     assert result.exit_code == 130
     assert isinstance(result.exception, SystemExit)
@@ -557,13 +558,13 @@ def test_measurements_without_a_name_are_destroyed_before_noise_is_drawn_again(w
     half_written = hashes(left)
     assert len(half_written) == 5
 
-    drawn = confidential_half.measure_counts
+    drawn = step("measure_counts")
 
     def draw(*args, **kwargs):
         assert not left.exists()
         return drawn(*args, **kwargs)
 
-    monkeypatch.setattr(confidential_half, "measure_counts", draw)
+    replace_step(monkeypatch, "measure_counts", draw)
     succeed("measure", world / "spec.yaml")
     assert partials(run) == []
     assert hashes(run / "measurements") != half_written
@@ -577,7 +578,7 @@ def test_measurements_that_were_settled_are_given_their_name_and_not_drawn_again
     killed(world, AFTER_SETTLING)
     [left] = partials(run)
     settled = hashes(left)
-    monkeypatch.setattr(confidential_half, "measure_counts", crash)
+    replace_step(monkeypatch, "measure_counts", crash)
     succeed("measure", world / "spec.yaml")
     assert hashes(run / "measurements") == settled
 
@@ -605,15 +606,15 @@ def test_an_emptied_or_copied_run_folder_yields_no_second_draw(done):
 
 def test_of_two_processes_in_one_folder_the_later_draws(world, monkeypatch):
     """The earlier one discards its noise: two draws for one charge would halve it."""
-    drawn = confidential_half.measure_counts
+    drawn = step("measure_counts")
     run = world / "runs" / "demo"
 
-    def overtaken(plan, hierarchy, counts, claim, bits):
-        Ledger(world / "ledger.sqlite").claim(claim.run_id)
-        return drawn(plan, hierarchy, counts, claim, bits)
+    def overtaken(*given):
+        Ledger(world / "ledger.sqlite").claim(RunFolder(run).identity().run_id)
+        return drawn(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, "measure_counts", overtaken)
+        replace_step(patch, "measure_counts", overtaken)
         assert "Another process took over" in refused("run", world / "spec.yaml")
     assert partials(run) == []
     assert not (run / "measurements").exists()
@@ -643,7 +644,7 @@ def test_a_charge_lost_to_another_process_leaves_no_folder(world, monkeypatch):
 
 def test_a_hierarchy_that_changed_since_the_run_began_is_refused(world, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, "measure_counts", crash)
+        replace_step(patch, "measure_counts", crash)
         assert invoke("run", world / "spec.yaml").exit_code == 1
     blocks = pq.read_table(world / "data" / "blocks.parquet")["block"].to_pylist()
     new = [*blocks, blocks[-1][:12] + "999"]
@@ -666,7 +667,7 @@ def test_cells_that_changed_places_since_the_run_began_are_refused(tmp_path, mon
     people = "town,x,y\na1,1,900\na2,2,800\nb1,3,700\n"
     world = {"people": people, "data__count": REMOVE}
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, "measure_counts", crash)
+        replace_step(patch, "measure_counts", crash)
         spec = write_world(tmp_path, data__cells={"few": "x", "many": "y"}, **world)
         assert invoke("run", spec).exit_code == 1
     spec = write_world(tmp_path, data__cells={"many": "y", "few": "x"}, **world)

@@ -17,7 +17,7 @@ from flow_worlds import write_flow_world
 from trellis.cli.app import app
 from trellis.samples.demo import write_demo
 from trellis.verify import verify_run
-from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.evaluate import evaluate_run
 from worlds import REMOVE, write_world
 
 LEVELS = ["state", "county", "tract", "block_group", "block"]

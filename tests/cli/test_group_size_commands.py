@@ -32,7 +32,7 @@ def test_the_plan_says_what_is_public_and_what_is_bounded_only(tmp_path):
     privacy = {"unit": "person", "neighbours": "replace", "max_contribution": 2,
                "mechanism": "discrete_gaussian", "budget": {"rho": 1},
                "shares": {"town": 1}}  # fmt: skip
-    spec = write_size_world(tmp_path / "x", mechanism="histogram_exact", privacy=privacy)
+    spec = write_size_world(tmp_path / "x", estimate__method="histogram_exact", privacy=privacy)
     shown = invoke("plan", spec)
     assert "upper bound comes from zero-concentrated DP" in shown.output
     assert "not measured" in shown.output
@@ -55,7 +55,7 @@ def test_the_report_is_about_groups(tmp_path):
 
 
 def test_a_relaxed_release_counts_its_violations(tmp_path):
-    spec = write_size_world(tmp_path / "w", mechanism="histogram_relaxed")
+    spec = write_size_world(tmp_path / "w", estimate__method="histogram_relaxed")
     assert invoke("run", spec, "-q").exit_code == 0
     run = spec.parent / "runs" / "homes"
     guide = (run / "release" / "README.md").read_text()

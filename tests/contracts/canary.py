@@ -10,9 +10,9 @@ from types import ModuleType
 import pyarrow.parquet as pq
 import pytest
 
+from steps import replace_step
 from trellis.errors import InputError
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.confidential import measuring as confidential_half
 
 COUNT = 7_654_321
 FRACTION = 7654.321
@@ -52,7 +52,7 @@ def crash_shows_no_planted_value(
 ) -> None:
     """An unexpected failure keeps its traceback, which must not quote the records either."""
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, step, crash)
+        replace_step(patch, step, crash)
         code, texts = invoke("run", spec)
     assert code == 1
     assert "planned crash" in "".join(texts)
@@ -64,7 +64,7 @@ def goes_on_without_a_second_charge(
     spec: Path, step: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(confidential_half, step, crash)
+        replace_step(patch, step, crash)
         assert invoke("run", spec)[0] == 1
     assert invoke("run", spec)[0] == 0
     assert invoke("verify", spec.parent / "runs" / "canary")[0] == 0

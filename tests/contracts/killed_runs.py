@@ -29,7 +29,7 @@ from trellis.estimate.methods import estimate
 from trellis.model.plans.statement import attacks_in_words
 from trellis.privacy.ledger import Ledger
 from trellis.verify import verify_run
-from trellis.workflow import api
+from trellis.workflow import running
 from trellis.workflow.confidential import measuring as confidential_half
 from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.public.run_folder import RunFolder
@@ -209,14 +209,14 @@ def reuse_what_lies_there() -> None:
 
 def forget_the_run() -> None:
     """A run that was begun is thrown away and begun again."""
-    real = api._measure
+    real = running._measure
 
     def forgetful(folder, *rest):
         if not folder.is_measured:
             shutil.rmtree(folder.path, ignore_errors=True)
         real(folder, *rest)
 
-    api._measure = forgetful
+    running._measure = forgetful
 
 
 MUTATIONS = {f.__name__: f for f in (charge_after_drawing, reuse_what_lies_there, forget_the_run)}

@@ -26,8 +26,10 @@ from scipy.stats import beta
 
 from seeded_bits import SeededBits
 from trellis.confidential.counts import TrueCounts
-from trellis.measure.counts import exact_answers, measure_counts
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy, Plan
+from trellis.model.plans.answers import answers
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
@@ -69,10 +71,10 @@ def ratios(plan: Plan, stated: Plan, leaves: np.ndarray, seed: int) -> np.ndarra
     """
     bits, claim = SeededBits(seed), Claim("run", "token", plan.privacy)
     counts, worlds = TrueCounts(leaves), (HERE, neighbour(stated))
-    exact = [exact_answers(stated, TREE, TrueCounts(world)) for world in worlds]
+    exact = [answers(stated, TREE, world) for world in worlds]
     found = np.zeros(RUNS)
     for run in range(RUNS):
-        measured = measure_counts(plan, TREE, counts, claim, bits)
+        measured = measure_counts(plan, TREE, counts, ChargedNoise(plan, claim, bits))
         for query, values, here, there in zip(stated.queries, measured.values, *exact, strict=True):
             if query.noise is not None:
                 found[run] += loss(query.noise, values - here, values - there)

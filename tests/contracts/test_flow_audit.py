@@ -15,6 +15,7 @@ import pytest
 from flow_worlds import flows_plan, tree_of
 from seeded_bits import SeededBits
 from trellis.confidential.flows import TrueFlows
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
 from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
@@ -41,7 +42,9 @@ def noisy(folder, plan, count, seed):
     towns = np.arange(TRIALS, dtype=np.int32)
     flows = TrueFlows(np.zeros(TRIALS, np.int32), towns, np.full(TRIALS, 5000 + count))
     claim = Claim("run", "token", plan.privacy)
-    measure_flows(folder, plan, TREE, flows, claim, SeededBits(seed), 0, workers=1)
+    measure_flows(
+        folder, plan, TREE, flows, ChargedNoise(plan, claim, SeededBits(seed)), 0, workers=1
+    )
     path = folder / "level=everywhere-to-town" / "query=pairs.parquet"
     return pq.ParquetFile(path).read()["value"].to_numpy() - 5000
 
@@ -84,4 +87,11 @@ def test_noise_of_another_plan_is_refused(tmp_path):
     flows = TrueFlows(*(np.zeros(0, np.int32),) * 2, np.zeros(0, np.int64))
     claim = Claim("run", "token", plan_of(Fraction(2)).privacy)
     with pytest.raises(LedgerError, match="another plan"):
-        measure_flows(tmp_path, plan_of(Fraction(1)), TREE, flows, claim, SeededBits(0), 0)
+        measure_flows(
+            tmp_path,
+            plan_of(Fraction(1)),
+            TREE,
+            flows,
+            ChargedNoise(plan_of(Fraction(1)), claim, SeededBits(0)),
+            0,
+        )

@@ -19,8 +19,8 @@ from contracts.canary import (
     quoting_error_is_found,
     texts_in,
 )
+from steps import replace_step
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.confidential import measuring as confidential_half
 
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
 SPEC = {
@@ -54,7 +54,7 @@ def world(folder, table=GOOD, **changes):
 
 @pytest.mark.parametrize("estimator", ["chebyshev", "sparse"])
 def test_full_run_shows_no_planted_value(tmp_path, invoke, estimator):
-    spec = world(tmp_path / "w", estimator=estimator)
+    spec = world(tmp_path / "w", estimate__method=estimator)
     for command in (["check", spec], ["plan", spec], ["account", spec], ["run", spec],
                     ["run", spec]):  # fmt: skip
         code, texts = invoke(*command)
@@ -158,7 +158,7 @@ def test_a_finished_run_never_draws_again(tmp_path, invoke, monkeypatch):
     def fail(*_args, **_kwargs):
         raise AssertionError("drawn twice")
 
-    monkeypatch.setattr(confidential_half, "measure_flows", fail)
+    replace_step(monkeypatch, "measure_flows", fail)
     assert invoke("run", spec)[0] == 0
 
 

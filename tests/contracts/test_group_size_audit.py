@@ -15,6 +15,7 @@ import pytest
 from seeded_bits import SeededBits
 from size_worlds import sizes_plan
 from trellis.confidential.counts import TrueCounts
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy
 from trellis.model.plans.shares import Shares
@@ -32,14 +33,16 @@ EPSILONS = (0.25, 0.5, 1.0, 1.5)
 def plan_of(mechanism: str, budget: Budget, neighbours: Neighbours):
     shares = Shares({"town": Fraction(1)})
     return sizes_plan(
-        TREE, cap=2, mechanism=mechanism, budget=budget, shares=shares, neighbours=neighbours
+        TREE, cap=2, method=mechanism, budget=budget, shares=shares, neighbours=neighbours
     )
 
 
 def noisy(plan, sizes, seed):
     leaves = np.tile(sizes, (TRIALS, 1))
     claim = Claim("run", "token", plan.privacy)
-    measured = measure_counts(plan, TREE, TrueCounts(leaves), claim, SeededBits(seed))
+    measured = measure_counts(
+        plan, TREE, TrueCounts(leaves), ChargedNoise(plan, claim, SeededBits(seed))
+    )
     return measured.answer("town", plan.cell_query)[0]
 
 

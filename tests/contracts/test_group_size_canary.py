@@ -19,7 +19,8 @@ from contracts.canary import (
     quoting_error_is_found,
     texts_in,
 )
-from trellis.workflow.confidential import measuring as confidential_half
+from steps import replace_step
+from trellis.model.plans.answers import answers
 
 HOMES = ["h1", "h2", "h3"]
 # The noise is far wider than the search: a noisy value equals COUNT with probability below 1e-5.
@@ -60,7 +61,7 @@ def world(folder, table=GOOD, **changes):
 
 @pytest.mark.parametrize("mechanism", ["histogram_exact", "cumulative_joint"])
 def test_full_run_shows_no_planted_value(tmp_path, invoke, mechanism):
-    spec = world(tmp_path / "w", mechanism=mechanism)
+    spec = world(tmp_path / "w", estimate__method=mechanism)
     for command in (["check", spec], ["plan", spec], ["account", spec], ["run", spec],
                     ["run", spec]):  # fmt: skip
         code, texts = invoke(*command)
@@ -141,13 +142,12 @@ def test_a_run_that_broke_off_goes_on_without_a_second_charge(tmp_path, invoke, 
 
 
 def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.measure.counts import exact_answers
     from trellis.model import Measurements
 
     def bare(plan, hierarchy, counts, claim, bits):
-        return Measurements(plan, hierarchy, tuple(exact_answers(plan, hierarchy, counts)))
+        return Measurements(plan, hierarchy, tuple(answers(plan, hierarchy, counts.leaves)))
 
-    monkeypatch.setattr(confidential_half, "measure_counts", bare)
+    replace_step(monkeypatch, "measure_counts", bare)
     spec = world(tmp_path / "w")
     assert invoke("run", spec)[0] == 0
     assert found(texts_in(spec.parent / "runs"))

@@ -18,9 +18,9 @@ from size_worlds import TREE, sizes_plan
 from trellis.confidential.counts import TrueCounts
 from trellis.ingest.group_sizes import RecordColumns, Sizes, sizes_from_records
 from trellis.ingest.registers import read_units
-from trellis.measure.counts import exact_answers
 from trellis.model import Plan
-from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.plans.answers import answers
+from trellis.model.plans.group_sizes import SIZE_METHODS
 from trellis.privacy.budget import Budget
 from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.mechanisms import DiscreteGaussian
@@ -92,7 +92,7 @@ def assert_within_charge(plan: Plan, changes, z: int, *, reached: bool = True) -
 
     def measured(sizes):
         if sizes not in cache:
-            cache[sizes] = exact_answers(plan, TREE, tabulated(sizes, z))
+            cache[sizes] = answers(plan, TREE, tabulated(sizes, z).leaves)
         return cache[sizes]
 
     worst = worst_cost(plan, changes, measured)
@@ -108,8 +108,8 @@ def test_no_neighbour_moves_further_than_charged(world):
 
 
 def test_every_mechanism_measures_one_of_the_tables_above():
-    covered = {SIZE_MECHANISMS[world.mechanism].query for world in WORLDS}
-    assert {m.query for m in SIZE_MECHANISMS.values()} == covered == set(SizeQuery)
+    covered = {SIZE_METHODS[world.mechanism].query for world in WORLDS}
+    assert {m.query for m in SIZE_METHODS.values()} == covered == set(SizeQuery)
 
 
 # -- mutations: each must make the check above fail -----------------------------------------------
@@ -152,7 +152,7 @@ def test_mutation_forgotten_factor_of_replace_is_caught():
 
 @pytest.mark.parametrize("bound", ["m", "z"])
 def test_mutation_bound_too_small_is_caught(bound):
-    world = replace(MUTANT, mechanism="cumulative_joint", **{bound: 2})
+    world = replace(MUTANT, estimate__method="cumulative_joint", **{bound: 2})
     small = replace(world, **{bound: 1})
     with pytest.raises(AssertionError):
         assert_within_charge(small.plan(), world.changes(), world.z)
@@ -168,6 +168,6 @@ def test_mutation_register_made_of_the_records_is_caught(monkeypatch):
         return TrueCounts(leaves)
 
     monkeypatch.setattr(f"{__name__}.tabulated", without_empty_groups)
-    world = replace(MUTANT, mechanism="cumulative_joint")
+    world = replace(MUTANT, estimate__method="cumulative_joint")
     with pytest.raises(AssertionError, match="exact and moves"):
         assert_within_charge(world.plan(), world.changes(), 1)

@@ -12,6 +12,7 @@ import pytest
 
 from histogram_release_worlds import SCHEMA, histogram_plan, shares
 from trellis.confidential.histograms import TrueHistograms
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy
 from trellis.model.plans.shares import Shares
@@ -39,7 +40,7 @@ def measured(folder, plan, cell):
     one = np.ones(TRIALS, dtype=np.int64)
     truth = TrueHistograms.of(TRIALS, SCHEMA.n_cells, towns, np.full(TRIALS, cell), one)
     claim = Claim("run", "token", plan.privacy)
-    measure_histograms(folder, plan, TREE, truth, claim, OsRandom())
+    measure_histograms(folder, plan, TREE, truth, ChargedNoise(plan, claim, OsRandom()))
     read = MeasuredHistograms(folder, plan, TREE)
     return {q.query: read.read("town", q.query, 0, TRIALS) for q in plan.queries if q.noise}
 

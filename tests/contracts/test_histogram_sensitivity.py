@@ -15,8 +15,8 @@ import pytest
 from contracts.neighbours import stated_cost, worst_cost
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.ingest.histograms import tabulate_long
-from trellis.measure.histograms import exact_histogram_answers
 from trellis.model import Plan, PlannedQuery
+from trellis.model.plans.answers import histogram_answers
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
 
@@ -77,7 +77,7 @@ def tabulated(content):
 
 
 def answers(plan: Plan, content):
-    return exact_histogram_answers(plan, TREE, tabulated(content))
+    return histogram_answers(plan, TREE, tabulated(content).leaves)
 
 
 _MEASURED = {}

@@ -24,7 +24,7 @@ BREACHES = {
         "workflow/public_half.py", "from trellis.workflow import histogram_descent",
         "True counts stop at the measurement file"),
     "an evaluation inside a run": (
-        "workflow/api.py", "from trellis.workflow.evaluation.compare import evaluate_run",
+        "workflow/api.py", "from trellis.workflow.evaluation.evaluate import evaluate_run",
         "The truth is compared with a release by one command"),
     "true errors in the report": (
         "evaluate/sections.py", "from trellis.confidential.metrics import level_errors",

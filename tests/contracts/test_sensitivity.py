@@ -14,8 +14,8 @@ import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
 from trellis.ingest.counts import tabulate
-from trellis.measure.counts import exact_answers
 from trellis.model import Hierarchy, Plan, PlannedQuery, Schema
+from trellis.model.plans.answers import answers
 from trellis.model.plans.shares import Shares
 from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.privacy.budget import Budget
@@ -74,7 +74,7 @@ WORLDS = [
 ]  # fmt: skip
 
 
-def answers(plan: Plan, content, n_cells: int):
+def answers_of(plan: Plan, content, n_cells: int):
     """What is measured when only this unit's records are in the data."""
     cells = [f"c{i}" for i in range(n_cells)]
     columns = {"town": [leaf for leaf, _ in content]}
@@ -83,7 +83,7 @@ def answers(plan: Plan, content, n_cells: int):
     types = {"town": pa.string(), **dict.fromkeys(cells, pa.int64())}
     table = pa.table({name: pa.array(columns[name], types[name]) for name in types})
     counts = tabulate(table, HIERARCHY, "town", {name: {name: 1} for name in cells})
-    return exact_answers(plan, HIERARCHY, counts)
+    return answers(plan, HIERARCHY, counts.leaves)
 
 
 def assert_within_charge(plan: Plan, pairs, n_cells: int) -> None:
@@ -92,7 +92,7 @@ def assert_within_charge(plan: Plan, pairs, n_cells: int) -> None:
 
     def measured(content):
         if content not in cache:
-            cache[content] = answers(plan, content, n_cells)
+            cache[content] = answers_of(plan, content, n_cells)
         return cache[content]
 
     changes = [plan.privacy.change(charge) for charge in plan.privacy.charges]
@@ -134,11 +134,11 @@ def test_mutation_exact_total_of_a_protected_level_is_caught():
 
 
 def test_mutation_record_counted_twice_is_caught(monkeypatch):
-    once = answers
+    once = answers_of
 
     def twice(plan, content, n_cells):
         return [2 * answer for answer in once(plan, content, n_cells)]
 
-    monkeypatch.setattr(f"{__name__}.answers", twice)
+    monkeypatch.setattr(f"{__name__}.answers_of", twice)
     with pytest.raises(AssertionError):
         assert_within_charge(MUTANT_WORLD.plan(), MUTANT_WORLD.pairs(), 1)

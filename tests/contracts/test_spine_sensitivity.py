@@ -10,8 +10,10 @@ import pytest
 from contracts.neighbours import worst_cost
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import StructureError
-from trellis.measure.counts import answers_on_spine, exact_answers, measure_counts
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy, Schema
+from trellis.model.plans.answers import answers
 from trellis.model.plans.shares import Shares
 from trellis.model.trees.areas import Category
 from trellis.planning.kinds.counts import CountsRequest
@@ -67,7 +69,7 @@ def worst_on_spine(plan, spine, neighbours, m, n_cells):
 
     def measured(content):
         if content not in answers:
-            answers[content] = answers_on_spine(plan, TREE, counts(content, n_cells), spine)
+            answers[content] = answers(plan, TREE, counts(content, n_cells).leaves, spine)
         return answers[content]
 
     return worst_cost(plan, pairs(neighbours, m, n_cells), measured)
@@ -106,23 +108,25 @@ def test_a_plan_with_a_spine_is_measured_on_it_only():
     on_spine = made(SPINES["bypass"], Neighbours.REPLACE, 1, 1, BUDGETS["rho"])
     truth = counts((), 1)
     with pytest.raises(StructureError, match="there is none"):
-        exact_answers(on_spine.plan, TREE, truth)
+        answers(on_spine.plan, TREE, truth.leaves)
     with pytest.raises(StructureError, match="does not measure it"):
-        answers_on_spine(on_spine.conventional, TREE, truth, on_spine.spine)
+        answers(on_spine.conventional, TREE, truth.leaves, on_spine.spine)
     other = made(SPINES["regroup"], Neighbours.REPLACE, 1, 1, BUDGETS["rho"])
     claim = Claim("run", "token", on_spine.plan.privacy)
     with pytest.raises(StructureError, match=r"not the one|does not list"):
-        measure_counts(on_spine.plan, TREE, truth, claim, OsRandom(), other.spine)
+        measure_counts(
+            on_spine.plan, TREE, truth, ChargedNoise(on_spine.plan, claim, OsRandom()), other.spine
+        )
 
 
 def test_unmeasured_nodes_answer_nothing():
     """What has no share is not looked at: there is no array for it, not even of zeros."""
     plan = made(SPINES["bypass"], Neighbours.REPLACE, 1, 1, BUDGETS["rho"])
-    answers = answers_on_spine(plan.plan, TREE, counts(((0, 0),), 1), plan.spine)
+    found = answers(plan.plan, TREE, counts(((0, 0),), 1).leaves, plan.spine)
     spine = plan.plan.spine
     n_shares = sum(
         n for shares, nodes in zip(spine.shares, spine.nodes, strict=True)
         for share, n in zip(shares, nodes, strict=True) if share
     )  # fmt: skip
-    noisy = [a for a, q in zip(answers, plan.plan.queries, strict=True) if q.noise is not None]
+    noisy = [a for a, q in zip(found, plan.plan.queries, strict=True) if q.noise is not None]
     assert sum(a.shape[0] for a in noisy) == n_shares < sum(spine.sizes)

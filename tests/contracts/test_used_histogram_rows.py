@@ -17,6 +17,7 @@ from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from seeded_bits import SeededBits
 from trellis.confidential.histograms import TrueHistograms
 from trellis.measure import histograms as measuring
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.tables.measured_rows import EveryRow
 from trellis.model.tables.queries import parse_query
 from trellis.model.tables.sparse_counts import SparseCounts
@@ -131,7 +132,9 @@ def measured_in(folder, seed):
     counts = TrueHistograms(SparseCounts.from_dense(leaves))
     plan = histogram_plan(neighbours=Neighbours.ADD_REMOVE, method="topdown", measurements="used")
     claim = Claim("run", "token", plan.privacy)
-    measure_used_histograms(folder, plan, TREE, counts, None, claim, SeededBits(0), 7, workers=1)
+    measure_used_histograms(
+        folder, plan, TREE, counts, None, ChargedNoise(plan, claim, SeededBits(0)), 7, workers=1
+    )
     return folder_digest(folder)
 
 

@@ -15,7 +15,8 @@ from trellis.cli.app import app
 from trellis.errors import TrellisError
 from trellis.model.plans.shares import Shares
 from trellis.spec import Spec
-from trellis.spec.yaml_reader import read_yaml
+from trellis.spec.reading.yaml_reader import read_yaml
+from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -123,7 +124,8 @@ def plan_of(*texts: str, folder: Path) -> None:
         prepare(parsed)
         return
     areas = AREAS if parsed.hierarchy.parent_child is None else PARENTS
-    prepare(parsed, areas, destinations=AREAS if parsed.destinations is not None else None)
+    others = AREAS if getattr(parsed, "destinations", None) is not None else None
+    prepare(parsed, Frames(hierarchy=areas, destinations=others))
 
 
 @pytest.mark.parametrize("text", [text for kind, text in EXAMPLES if kind == "yaml"])

@@ -9,7 +9,7 @@ import pytest
 import trellis
 from browser import Page, find_browser
 from trellis.samples.demo import write_demo
-from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.evaluate import evaluate_run
 from worlds import SPEC, changed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -33,6 +33,7 @@ from trellis.model import Schema
 from trellis.model.plans.statement import attacks_in_words, guarantee_in_words
 from trellis.privacy import Accountant, DiscreteGaussian
 from trellis.samples.demo import write_demo
+from trellis.workflow.kinds import public_kind
 from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE, SPEC, changed, write_world
 
@@ -51,6 +52,11 @@ BUDGETS = {
     "epsilon and delta": {
         "mechanism": "discrete_gaussian", "budget": {"epsilon": 1, "delta": "1e-6"}},
 }  # fmt: skip
+
+
+def page_of(run):
+    """The report with the sections of its kind."""
+    return report_page(run, public_kind(run.plan.kind).sections)
 
 
 def run_of(folder: Path, codes=("a1", "a2", "b1"), cells=None, **changes) -> PublicRun:
@@ -127,7 +133,7 @@ def test_page_is_well_formed_and_self_contained(tmp_path, budget, neighbours, me
         privacy__budget=BUDGETS[budget]["budget"],
         estimate__method=method,
     )
-    page = report_page(run)
+    page = page_of(run)
     checked = Checker(page)
     assert not checked.open
     assert checked.scripts == [SCRIPT]
@@ -144,19 +150,19 @@ def plain(tmp_path_factory) -> PublicRun:
 
 
 def test_the_page_is_made_from_the_files_alone(plain):
-    assert report_page(plain) == report_page(plain)
+    assert page_of(plain) == page_of(plain)
 
 
 def test_page_states_the_whole_guarantee(plain):
     run = plain
-    text = unescape(report_page(run))
+    text = unescape(page_of(run))
     for sentence in [*guarantee_in_words(run.plan), *attacks_in_words(run.plan)]:
         assert sentence in text
 
 
 def test_the_names_of_releases_and_cells_are_inert(plain):
     plan = replace(plain.plan, release="<b>x</b>", schema=Schema({"cell": ["<i>"]}))
-    page = report_page(replace(plain, plan=plan))
+    page = page_of(replace(plain, plan=plan))
     assert "<b>x" not in page
     assert "<i>" not in page
 
@@ -176,7 +182,7 @@ def test_a_block_of_data_cannot_be_ended_from_inside():
 
 
 def test_the_script_is_the_only_one_that_the_page_allows(plain):
-    page = report_page(plain)
+    page = page_of(plain)
     (allowed,) = re.findall(r"'sha256-([^']+)'", page)
     assert allowed == b64encode(sha256(SCRIPT.encode()).digest()).decode()
     assert "default-src 'none'" in page
@@ -219,7 +225,7 @@ def test_noisy_zeros_are_not_called_exact(tmp_path):
     assert n_single > 0
     assert "lower === upper" not in SCRIPT
     assert 'exact ? "exact"' in SCRIPT
-    assert "Numbers of this release are exact" not in report_page(run)
+    assert "Numbers of this release are exact" not in page_of(run)
 
 
 def test_an_interval_narrower_than_a_thousandth_shows_its_two_ends():
@@ -270,7 +276,7 @@ def test_a_level_may_have_several_tables_in_a_folder(plain, tmp_path):
     assert data["tree-data"]["measures"] == ["count", "sex f, age 0-17", "sex m, age 0-17"]
     assert data["values-2-0"]["value"] == data["values-2-2"]["value"]
     assert "values-1-1" not in data  # the level above has the total alone
-    page = report_page(run)
+    page = page_of(run)
     assert "../release/town/x.parquet" in page
     assert "../release/town/total.csv" in page
 
@@ -290,7 +296,7 @@ def test_every_published_table_is_in_the_accuracy_section(tmp_path):
     run = public_run(spine_release(tmp_path).path)
     tables = {name: name for name in run.plan.levels} | {
         "place (areas)": "areas/place", "zone (areas)": "areas/zone"}  # fmt: skip
-    text = rows_of(report_page(run))
+    text = rows_of(page_of(run))
     for shown, file in tables.items():
         errors = np.asarray(run.table(file)["std_error"])
         spread = (errors.min(), np.median(errors), errors.max())
@@ -303,7 +309,7 @@ def test_histograms_have_a_tree_of_areas(tmp_path):
         tmp_path, output__tables={"nation": ["total"], "town": ["adult * sex", "total"]}
     )
     run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
-    page = report_page(run)
+    page = page_of(run)
     data = Checker(page).data
     assert data["tree-data"] == {"levels": ["nation", "state", "town"], "measures": ["count"]}
     assert data["level-1"]["codes"] == ["a", "b", "c"]
@@ -320,7 +326,7 @@ def test_a_histogram_may_have_a_tree_without_totals(tmp_path):
     spec = write_histogram_world(tmp_path, output__tables={"state": ["sex"]},
                                  output__microdata=False)  # fmt: skip
     run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
-    data = Checker(report_page(run)).data
+    data = Checker(page_of(run)).data
     assert data["tree-data"] == {
         "levels": ["nation", "state"], "measures": ["all cells together", "sex f", "sex m"],
     }  # fmt: skip
@@ -330,7 +336,7 @@ def test_a_page_without_a_tree_has_no_script(tmp_path):
     spec = write_histogram_world(tmp_path, output__tables={"town": []}, output__microdata=True)
     run = public_run(trellis.run(trellis.Spec.load(spec), tmp_path / "run").path)
     assert area_tree(run) == ""
-    assert SCRIPT not in report_page(run)
+    assert SCRIPT not in page_of(run)
 
 
 @pytest.mark.parametrize("kind", ["counts", "group_sizes", "flows"])
@@ -340,7 +346,7 @@ def test_every_table_says_what_its_numbers_are_in(tmp_path, kind):
             "flows": lambda: public_run(flow_release_into(tmp_path).path)}  # fmt: skip
     run = make[kind]()
     unit = {"counts": "records", "group_sizes": "groups", "flows": "trips"}[kind]
-    text = unescape(report_page(run))
+    text = unescape(page_of(run))
     assert f"sd of the noise ({unit})" in text
     assert f"in {unit}; 0 is exact:" in text
     assert "90 %" in text

@@ -15,6 +15,7 @@ from trellis.cli import terminal as terminal_module
 from trellis.execution.progress import in_parts, listening, part, tell_done, told_from_here
 from trellis.execution.threads import LEAST_RUN, map_families
 from trellis.verify import verify_run
+from trellis.workflow.frames import Frames
 from worlds import write_world
 
 
@@ -149,14 +150,14 @@ def test_of_a_descent_only_levels_are_told(tmp_path):
 
 
 def test_a_simulation_is_one_stage(tmp_path):
-    from trellis.workflow.outlook.simulate import simulate
+    from trellis.workflow.outlook.simulate_counts import simulate_counts
     from trellis.workflow.preparing.prepare import prepare
 
     table = spine_worlds.blocks()
     spec = spine_worlds.spec(tmp_path, areas=None, spine=None)
-    prepared = prepare(spec, table.select(["geoid"]))
+    prepared = prepare(spec, Frames(hierarchy=table.select(["geoid"])))
     progress = Recording()
-    simulate(prepared, np.ones((table.num_rows, 1), np.int64), 4, progress=progress)
+    simulate_counts(prepared, np.ones((table.num_rows, 1), np.int64), 4, progress=progress)
     [(name, shares)] = progress.told.items()
     assert name == "simulate 4"
     assert {0.25, 0.5, 0.75, 1.0} <= set(shares)

@@ -22,6 +22,7 @@ from flow_worlds import (
     tree_of,
     write_flow_world,
 )
+from measuring import reestimate
 from oracles.flow_gls import dense_flow_gls
 from oracles.projection import least_objective, objective
 from seeded_bits import SeededBits
@@ -31,8 +32,9 @@ from trellis.confidential.flows import TrueFlows
 from trellis.errors import RunFolderError
 from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.levels import estimate_flow_levels
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
-from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS, descent_rule, looks_below, rule_of
+from trellis.model.plans.flows import FLOW_METHODS
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
@@ -40,10 +42,9 @@ from trellis.verify.files.run_files import RunFiles
 from trellis.verify.flows.margins import _best_linear, _measured
 from trellis.workflow.confidential.flow_descent import measure_flows
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
-FROM_BELOW = [name for name in FLOW_ESTIMATORS if looks_below(name)]
+FROM_BELOW = [name for name, method in FLOW_METHODS.items() if method.looks_below]
 
 
 def measured(folder, plan, level):
@@ -94,10 +95,12 @@ def test_two_passes_are_the_dense_solution(tmp_path_factory, world, method, seed
     """Centres and standard errors of all levels, and whole counts that add up."""
     tree, schema, flows, relation = world
     folder = tmp_path_factory.mktemp("run")
-    plan = flows_plan(tree, *([schema] if schema else []), estimator=method, neighbours=relation,
+    plan = flows_plan(tree, *([schema] if schema else []), method=method, neighbours=relation,
                       budget=Budget(rho=1))  # fmt: skip
     claim = Claim("run", "token", plan.privacy)
-    measure_flows(folder, plan, tree, flows, claim, SeededBits(seed), seed, workers=1)
+    measure_flows(
+        folder, plan, tree, flows, ChargedNoise(plan, claim, SeededBits(seed)), seed, workers=1
+    )
     tables = [measured(folder, plan, level) for level in range(len(plan.levels))]
     parents = [parents_in(tree, i, t, tables[i - 1]) if i else np.zeros(1, int)
                for i, t in enumerate(tables)]  # fmt: skip
@@ -126,9 +129,9 @@ def test_two_passes_are_the_dense_solution(tmp_path_factory, world, method, seed
 
 
 def test_names_say_what_is_done():
-    assert [rule_of(name) for name in FROM_BELOW] == ["chebyshev", "l2", "sparse"]
-    assert {descent_rule(name) for name in FROM_BELOW} == {"chebyshev"}
-    assert [descent_rule(n) for n in FLOW_ESTIMATORS if not looks_below(n)] == [
+    assert [FLOW_METHODS[name].rule for name in FROM_BELOW] == ["chebyshev", "l2", "sparse"]
+    assert {FLOW_METHODS[name].descent_rule for name in FROM_BELOW} == {"chebyshev"}
+    assert [m.descent_rule for m in FLOW_METHODS.values() if not m.looks_below] == [
         "chebyshev", "chebyshev_descending", "l2", "sparse",
     ]  # fmt: skip
 
@@ -136,7 +139,7 @@ def test_names_say_what_is_done():
 @pytest.mark.parametrize("method", FROM_BELOW)
 def test_a_run_and_estimates_made_again_are_the_same(tmp_path, method):
     """The descent is that of chebyshev: its measurements serve all of them."""
-    release = release_into(tmp_path, privacy__budget={"rho": "1/20"}, estimator="chebyshev")
+    release = release_into(tmp_path, privacy__budget={"rho": "1/20"}, estimate__method="chebyshev")
     again = reestimate(RunFolder(release.path), method, tmp_path / "again", Silent())
     back = reestimate(RunFolder(again.path), "chebyshev", tmp_path / "back", Silent())
     for level in release.plan.levels:
@@ -183,7 +186,7 @@ def test_a_family_without_anything_below_is_refused(tmp_path):
 
 
 def test_the_default_looks_below(tmp_path):
-    assert spec_in(tmp_path).estimator == "gls_chebyshev"
+    assert spec_in(tmp_path).estimate.method == "gls_chebyshev"
 
 
 @pytest.mark.parametrize(("first", "second", "given_penalty", "expected"), [
@@ -194,13 +197,14 @@ def test_the_default_looks_below(tmp_path):
 ])  # fmt: skip
 def test_a_penalty_goes_with_sparse_estimators(tmp_path, first, second, given_penalty, expected):
     changes = {"estimate__penalty": 5} if first == "sparse" else {}
-    release = release_into(tmp_path, estimator=first, **changes)
+    release = release_into(tmp_path, estimate__method=first, **changes)
     penalty = None if given_penalty is None else Fraction(given_penalty)
     again = reestimate(RunFolder(release.path), second, tmp_path / "again", Silent(), penalty)
-    assert again.plan.penalty == (None if expected is None else Fraction(expected))
+    assert again.plan.design.penalty == (None if expected is None else Fraction(expected))
     spec = yaml.safe_load((again.path / "spec.yaml").read_text())
-    assert spec["estimate"] == ({} if expected is None else {"penalty": expected})
-    assert trellis.Spec.parse(spec).estimator == second
+    penalty = {} if expected is None else {"penalty": expected}
+    assert spec["estimate"] == {"method": second} | penalty
+    assert trellis.Spec.parse(spec).estimate.method == second
 
 
 @pytest.mark.parametrize(("method", "penalty", "message"), [
@@ -232,7 +236,10 @@ def test_the_command_takes_a_penalty(tmp_path):
     options = ["--method", "gls_sparse", "--penalty", "7/2", "--out", str(again)]
     done = CliRunner().invoke(app, ["estimate", str(release.path), *options])
     assert done.exit_code == 0, done.output
-    assert yaml.safe_load((again / "spec.yaml").read_text())["estimate"] == {"penalty": "7/2"}
+    assert yaml.safe_load((again / "spec.yaml").read_text())["estimate"] == {
+        "method": "gls_sparse",
+        "penalty": "7/2",
+    }
 
 
 # -- what is gained -------------------------------------------------------------------------------
@@ -261,16 +268,18 @@ def test_errors_are_smaller_and_intervals_cover(tmp_path):
         folder = tmp_path / str(seed)
         plan = flows_plan(tree, budget=Budget(rho=1))
         claim = Claim("run", "token", plan.privacy)
-        measure_flows(folder, plan, tree, flows, claim, SeededBits(seed), seed, workers=1)
+        measure_flows(
+            folder, plan, tree, flows, ChargedNoise(plan, claim, SeededBits(seed)), seed, workers=1
+        )
         for method, found in gaps.items():
-            plan = flows_plan(tree, estimator=method, budget=Budget(rho=1))
+            plan = flows_plan(tree, method=method, budget=Budget(rho=1))
             for level, runs in estimate_flow_levels(folder, plan, tree, seed):
                 truth = dense(flows, tree, level)[:, :, 0]
                 for run in runs:
                     true = truth[run.nodes.origin, run.nodes.destination]
                     if 0 < level < len(plan.levels) - 1:
                         found.append(np.abs(run.counts - true).mean())
-                    if level and looks_below(method):
+                    if level and FLOW_METHODS[method].looks_below:
                         inside.append(np.abs(run.centre - true) <= 1.645 * run.std_error + 0.5)
                         errors.append(run.std_error / plan.queries[level].variance ** 0.5)
     assert np.mean(gaps["gls_chebyshev"]) < 0.85 * np.mean(gaps["chebyshev"])
@@ -308,13 +317,13 @@ def test_intervals_cover_all_that_was_measured(tmp_path):
 
 def test_the_plan_says_that_errors_may_be_smaller(tmp_path):
     for method, is_said in (("gls_l2", True), ("l2", False)):
-        spec = write_flow_world(tmp_path / method, estimator=method)
+        spec = write_flow_world(tmp_path / method, estimate__method=method)
         shown = CliRunner().invoke(app, ["plan", str(spec)])
         assert ("Standard errors are at most these" in shown.stdout) == is_said
 
 
 def test_settings_of_every_estimator_survive_the_release(tmp_path):
     for method in FROM_BELOW:
-        release = release_into(tmp_path / method, PAIRS, estimator=method)
-        assert release.plan.method == method
+        release = release_into(tmp_path / method, PAIRS, estimate__method=method)
+        assert release.plan.method.name == method
         assert method in (release.path / "release" / "README.md").read_text()

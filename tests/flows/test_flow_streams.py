@@ -14,15 +14,16 @@ from trellis.errors import RunFolderError, StructureError
 from trellis.estimate.flows import levels as flow_levels
 from trellis.estimate.flows import runs as flow_runs
 from trellis.execution.threads import map_in_order
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
-from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS
+from trellis.model.plans.flows import FLOW_METHODS
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.storage.flows import MeasuredLevel
 from trellis.verify import verify_run
 from trellis.workflow.confidential.flow_descent import measure_flows
-from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.evaluate import evaluate_run
 
 WIDE = Hierarchy.from_paths(
     [("r", f"s{i}", f"s{i}t{j}") for i in range(7) for j in range(1 + 3 * i)],
@@ -49,13 +50,21 @@ def estimated(folder, plan, tree, seed):
     return found
 
 
-@pytest.mark.parametrize("method", FLOW_ESTIMATORS)
+@pytest.mark.parametrize("method", FLOW_METHODS)
 def test_runs_of_any_size_give_the_same_flows(tmp_path, monkeypatch, method):
     tree = tree_of(WIDE)
-    plan = flows_plan(tree, estimator=method, budget=Budget(rho=1))
+    plan = flows_plan(tree, method=method, budget=Budget(rho=1))
     claim = Claim("run", "token", plan.privacy)
     monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 5)
-    measure_flows(tmp_path, plan, tree, some_flows(tree), claim, SeededBits(1), 7, workers=1)
+    measure_flows(
+        tmp_path,
+        plan,
+        tree,
+        some_flows(tree),
+        ChargedNoise(plan, claim, SeededBits(1)),
+        7,
+        workers=1,
+    )
     small = estimated(tmp_path, plan, tree, 7)
     monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 10**6)
     large = estimated(tmp_path, plan, tree, 7)
@@ -70,7 +79,9 @@ def test_threads_measure_all_children_once(tmp_path, monkeypatch):
     plan = flows_plan(tree)
     monkeypatch.setattr(flow_runs, "MOST_CHILDREN", 20)
     claim = Claim("run", "token", plan.privacy)
-    measure_flows(tmp_path, plan, tree, some_flows(tree), claim, OsRandom(), 7, workers=2)
+    measure_flows(
+        tmp_path, plan, tree, some_flows(tree), ChargedNoise(plan, claim, OsRandom()), 7, workers=2
+    )
     for above, below in pairwise(range(1, len(plan.levels))):
         tables = [
             pq.ParquetFile(
@@ -94,7 +105,9 @@ def test_noise_is_that_of_the_plan_on_zeros_too(tmp_path):
     plan = flows_plan(tree, budget=Budget(rho=1))
     flows = TrueFlows(np.zeros(1, np.int32), np.zeros(1, np.int32), np.array([10**6]))
     claim = Claim("run", "token", plan.privacy)
-    measure_flows(tmp_path, plan, tree, flows, claim, SeededBits(3), 0, workers=1)
+    measure_flows(
+        tmp_path, plan, tree, flows, ChargedNoise(plan, claim, SeededBits(3)), 0, workers=1
+    )
     path = tmp_path / f"level={plan.levels[1]}" / "query=pairs.parquet"
     values = pq.ParquetFile(path).read()["value"].to_numpy()[1:]
     assert abs(values.var() / plan.queries[1].variance - 1) < 0.1  # five sigma of 4,999 draws

@@ -111,7 +111,7 @@ def test_more_noise_than_planned_is_found(run):
 @pytest.mark.parametrize("estimator", ["chebyshev", "gls_l2"])
 def test_the_margins_are_those_of_the_estimator(tmp_path, estimator):
     """A release by one estimator that says it was made by the other."""
-    run = release_into(tmp_path, estimator=estimator).path
+    run = release_into(tmp_path, estimate__method=estimator).path
     assert not broken(run)
     plan = json.loads((run / "plan.json").read_text())
     plan["method"] = "gls_l2" if estimator == "chebyshev" else "chebyshev"

@@ -19,15 +19,16 @@ from size_worlds import (
 )
 from trellis.errors import InputError, SpecError
 from trellis.workflow.confidential.check import check
-from trellis.workflow.confidential.measuring import read_counts
+from trellis.workflow.confidential.measuring import tabulate
+from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 
 SECRET = "canary-4711"
 
 
 def read(folder, data, register, /, **changes):
-    prepared = prepare(spec_in(folder, **changes), AREAS)
-    return read_counts(prepared, data, register).leaves
+    prepared = prepare(spec_in(folder, **changes), Frames(hierarchy=AREAS))
+    return tabulate(prepared, data, register).leaves
 
 
 def with_column(table: pa.Table, name: str, values: list) -> pa.Table:
@@ -159,13 +160,13 @@ def test_bad_numbers_of_groups_are_refused(tmp_path, case):
 def test_the_frame_of_the_records_is_no_register(tmp_path):
     records = pa.table({"home": ["h1"], "town": ["a1"]})
     with pytest.raises(SpecError, match="comes from the confidential records"):
-        check(spec_in(tmp_path), data=records, register=records, hierarchy=AREAS)
+        check(spec_in(tmp_path), Frames(records, AREAS, records))
 
 
 def test_codes_are_padded_in_the_register_too(tmp_path):
     areas = pa.table({"code": ["01001", "01002"]})
     register = pa.table({"home": ["x", "y"], "town": [1001, 1002]})
     layout = {"code": {"column": "code", "width": 5}, "prefixes": {"state": 2, "town": 5}}
-    prepared = prepare(spec_in(tmp_path, hierarchy=layout), areas)
-    leaves = read_counts(prepared, pa.table({"home": ["y"]}), register).leaves
+    prepared = prepare(spec_in(tmp_path, hierarchy=layout), Frames(hierarchy=areas))
+    leaves = tabulate(prepared, pa.table({"home": ["y"]}), register).leaves
     assert np.argmax(leaves, axis=1).tolist() == [0, 1]

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from measuring import measure, reestimate
 from seeded_bits import SeededBits
 from size_worlds import (
     AREAS,
@@ -28,11 +29,14 @@ from size_worlds import (
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import RunFolderError, SpecError, StructureError
 from trellis.estimate.methods import estimate
-from trellis.measure.counts import exact_answers, measure_counts
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.counts import measure_counts
 from trellis.model import Measurements
-from trellis.model.plans.plan import TOTAL
+from trellis.model.plans.answers import answers
+from trellis.model.plans.group_sizes import SIZE_METHODS, GroupSizesDesign
+from trellis.model.plans.methods import GLS
 from trellis.model.plans.shares import Shares
-from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.tables.queries import TOTAL
 from trellis.numerics.group_size_metrics import violations
 from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
@@ -41,9 +45,8 @@ from trellis.privacy.neighbours import Neighbours
 from trellis.storage.estimates import read_estimates
 from trellis.storage.plans import plan_from_json, plan_to_json
 from trellis.verify import verify_run
-from trellis.workflow.api import measure
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import finish, reestimate
+from trellis.workflow.public.finishing import finish
 from trellis.workflow.public.run_folder import RunFolder
 
 LEAVES = np.array(TRUE_LEAVES)
@@ -57,20 +60,22 @@ def problems(path) -> list[str]:
 
 def measured(plan, leaves=LEAVES, seed=0) -> Measurements:
     claim = Claim("run", "token", plan.privacy)
-    return measure_counts(plan, TREE, TrueCounts(leaves), claim, SeededBits(seed))
+    return measure_counts(
+        plan, TREE, TrueCounts(leaves), ChargedNoise(plan, claim, SeededBits(seed))
+    )
 
 
 # -- the whole way --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", SIZE_MECHANISMS)
+@pytest.mark.parametrize("mechanism", SIZE_METHODS)
 def test_every_mechanism_releases_what_it_promises(tmp_path, mechanism):
-    release = release_into(tmp_path, mechanism=mechanism)
+    release = release_into(tmp_path, estimate__method=mechanism)
     assert problems(release.path) == []
     folder, plan = RunFolder(release.path), release.plan
-    made = read_estimates(folder.estimates, TREE, plan.schema, adds_up=plan.adds_up)
+    made = read_estimates(folder.estimates, TREE, plan.schema, adds_up=plan.method.adds_up)
     broken = violations(TREE, made.counts, GROUPS)
-    promise = SIZE_MECHANISMS[mechanism]
+    promise = SIZE_METHODS[mechanism]
     assert broken.count == 0 or not promise.adds_up
     assert broken.areas == 0 or not promise.keeps_groups
     table = release.table("state")
@@ -83,7 +88,7 @@ def test_every_mechanism_releases_what_it_promises(tmp_path, mechanism):
 
 
 def test_the_default_is_the_joint_fit(tmp_path):
-    assert release_into(tmp_path).plan.method == "cumulative_joint"
+    assert release_into(tmp_path).plan.method.name == "cumulative_joint"
 
 
 def test_a_table_with_declared_numbers_does_as_well(tmp_path):
@@ -99,7 +104,7 @@ def test_a_budget_of_epsilon_and_delta_is_kept(tmp_path, neighbours, mechanism):
     privacy = {"unit": "person", "neighbours": str(neighbours), "max_contribution": 1,
                "mechanism": "discrete_gaussian", "budget": {"epsilon": 1, "delta": "1e-6"},
                "shares": {"state": "1/3", "town": "2/3"}}  # fmt: skip
-    release = release_into(tmp_path, mechanism=mechanism, privacy=privacy)
+    release = release_into(tmp_path, estimate__method=mechanism, privacy=privacy)
     assert problems(release.path) == []
     guarantee = release.plan.privacy
     assert guarantee.accountant.delta(1.0) <= 1e-6
@@ -132,7 +137,7 @@ def test_another_mechanism_on_the_same_measurements(tmp_path):
     folder = RunFolder(release.path)
     again = reestimate(folder, "cumulative_exact", tmp_path / "again", Silent())
     assert problems(again.path) == []
-    assert again.plan.method == "cumulative_exact"
+    assert again.plan.method.name == "cumulative_exact"
     for other in ("histogram_exact", "gls"):
         with pytest.raises(RunFolderError, match="cumulative_relaxed, cumulative_exact, cumul"):
             reestimate(folder, other, tmp_path / "no", Silent())
@@ -148,16 +153,17 @@ def test_a_finished_run_is_read_back_and_not_spent_again(tmp_path):
 def test_estimation_needs_the_run_folder_alone(tmp_path):
     spec = spec_in(tmp_path)
     folder = measure(spec, tmp_path / "run", data=RECORDS, hierarchy=AREAS, register=REGISTER)
-    assert problems(finish(folder, Silent()).path) == []
+    finish(folder, Silent())
+    assert problems(folder.path) == []
 
 
 # -- estimates ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", SIZE_MECHANISMS)
+@pytest.mark.parametrize("mechanism", SIZE_METHODS)
 def test_without_noise_the_truth_comes_back(mechanism):
-    plan = sizes_plan(mechanism=mechanism)
-    exact = exact_answers(plan, TREE, TrueCounts(LEAVES))
+    plan = sizes_plan(method=mechanism)
+    exact = answers(plan, TREE, LEAVES)
     made = estimate(Measurements(plan, TREE, tuple(exact)), tie_seed=1)
     assert made.counts[-1].tolist() == TRUE_LEAVES
     for centre, counts in zip(made.centre, made.counts, strict=True):
@@ -169,7 +175,7 @@ def test_without_noise_the_truth_comes_back(mechanism):
 def test_standard_errors_are_those_of_the_centres(mechanism, shares):
     """600 draws: a standard deviation is within 15 % of its value, beyond five sigma."""
     budget = Budget(rho=Fraction(1, 10))
-    plan = sizes_plan(mechanism=mechanism, shares=shares, budget=budget)
+    plan = sizes_plan(method=mechanism, shares=shares, budget=budget)
     runs = [estimate(measured(plan, seed=seed), 0) for seed in range(600)]
     for level in range(3):
         errors = np.array([made.centre[level] for made in runs]) - TREE.sum_up(LEAVES)[level]
@@ -180,9 +186,9 @@ def test_standard_errors_are_those_of_the_centres(mechanism, shares):
 
 def test_expected_errors_are_foreseen():
     for mechanism in ("histogram_exact", "cumulative_joint"):
-        plan = with_expected_errors(sizes_plan(mechanism=mechanism), TREE)
+        plan = with_expected_errors(sizes_plan(method=mechanism), TREE)
         made = estimate(measured(plan), 0)
-        for line, std_error in zip(plan.expected_errors, made.std_error, strict=True):
+        for line, std_error in zip(plan.forecast.errors, made.std_error, strict=True):
             assert line.most == pytest.approx(std_error[:, 2].max())
 
 
@@ -190,7 +196,7 @@ def test_expected_errors_are_foreseen():
 
 
 def test_a_plan_survives_being_written():
-    for changes in ({}, {"mechanism": "histogram_exact", "max_quantity": 3}):
+    for changes in ({}, {"method": "histogram_exact", "max_quantity": 3}):
         plan = sizes_plan(**changes)
         assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
 
@@ -209,19 +215,19 @@ def test_levels_weigh_as_much_as_their_noise_is_precise():
     shares = Shares({"state": Fraction(1, 4), "town": Fraction(3, 4)})
     laplace = sizes_plan(shares=shares)
     gaussian = sizes_plan(shares=shares, budget=Budget(rho=Fraction(1)))
-    assert laplace.weights == (0, Fraction(1, 9), 1)
-    assert gaussian.weights == (0, Fraction(1, 3), 1)
+    assert laplace.design.weights == (0, Fraction(1, 9), 1)
+    assert gaussian.design.weights == (0, Fraction(1, 3), 1)
     variance = [laplace.query(level, "cumulative").variance for level in ("state", "town")]
     assert variance[0] / variance[1] == pytest.approx(9, rel=0.05)
 
 
 def test_declared_weights_are_used():
     weights = {"nation": Fraction(1), "state": Fraction(2), "town": Fraction(3)}
-    assert sizes_plan(weights=weights).weights == (1, 2, 3)
+    assert sizes_plan(weights=weights).design.weights == (1, 2, 3)
     heavy = {**weights, "nation": Fraction(10**9)}
-    plan = sizes_plan(mechanism="histogram_exact", weights=heavy)
+    plan = sizes_plan(method="histogram_exact", weights=heavy)
     made, noisy = estimate(measured(plan), 0), measured(plan).answer("nation", "histogram")[0]
-    even = estimate(measured(sizes_plan(mechanism="histogram_exact", weights=weights)), 0)
+    even = estimate(measured(sizes_plan(method="histogram_exact", weights=weights)), 0)
 
     def gap(estimates):
         return np.abs(estimates.counts[0] - np.maximum(noisy, 0)).sum()
@@ -250,8 +256,8 @@ def test_the_last_level_must_be_measured():
 
 def test_plans_that_make_no_sense_are_refused():
     for change, message in (
-        ({"method": "gls"}, "no mechanism 'gls'"),
-        ({"weights": (Fraction(1),)}, "one weight for each level"),
+        ({"method": GLS}, "no method 'gls' for group_sizes"),
+        ({"design": GroupSizesDesign((Fraction(1),))}, "one weight for each level"),
     ):
         with pytest.raises(StructureError, match=message):
             replace(sizes_plan(), **change)

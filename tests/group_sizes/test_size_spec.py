@@ -8,24 +8,33 @@ import pytest
 
 from size_worlds import SPEC, TABLE_FORM, spec_in
 from trellis.errors import SpecError
-from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
-from trellis.spec.spec import SizeMechanismName, Spec
+from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.spec import Spec
+from trellis.spec.group_sizes import GroupSizesEstimate
 from worlds import REMOVE, changed
 from worlds import SPEC as COUNTS
 
 
 def test_both_forms_are_accepted(tmp_path):
-    assert spec_in(tmp_path).mechanism == "cumulative_joint"
+    assert spec_in(tmp_path).estimate.method == "cumulative_joint"
     assert spec_in(tmp_path, **TABLE_FORM).data.size == "size"
 
 
 def test_every_mechanism_can_be_named():
-    assert get_args(SizeMechanismName) == tuple(SIZE_MECHANISMS)
+    assert get_args(GroupSizesEstimate.model_fields["method"].annotation) == tuple(SIZE_METHODS)
 
 
-@pytest.mark.parametrize("mechanism", SIZE_MECHANISMS)
-def test_mechanisms_are_named_at_the_top(tmp_path, mechanism):
-    assert spec_in(tmp_path, mechanism=mechanism).mechanism == mechanism
+@pytest.mark.parametrize("mechanism", SIZE_METHODS)
+def test_methods_have_the_same_key_as_in_other_kinds(tmp_path, mechanism):
+    spec = spec_in(tmp_path, estimate__method=mechanism)
+    assert (spec.estimate.method, spec.notes) == (mechanism, [])
+
+
+def test_the_old_key_is_read_with_a_line_that_says_what_to_write(tmp_path):
+    spec = spec_in(tmp_path, mechanism="histogram_exact")
+    assert spec.estimate.method == "histogram_exact"
+    assert spec.notes == ["mechanism is now written estimate.method."]
+    assert spec == spec_in(tmp_path, estimate__method="histogram_exact")
 
 
 REFUSED = {
@@ -55,7 +64,7 @@ REFUSED = {
     "cells": ({"data__cells": {"a": "b"}}, "`data.cells` is not a key of `kind: group_sizes`"),
     "count": ({"data__count": "n"}, "`data.count` is not a key of `kind: group_sizes`"),
     "totals": ({"unprotected__totals": ["nation"]}, "`unprotected.totals` is not a key"),
-    "method": ({"estimate": {"method": "gls"}}, "`estimate.method` is not a key"),
+    "method": ({"estimate": {"method": "gls"}}, "estimate.method: use"),
     "unknown mechanism": ({"mechanism": "histogram"}, "histogram_exact"),
     "unknown key": ({"size": {"cap": 3}}, "did you mean 'sizes'"),
     "unknown key of the register": (
@@ -103,8 +112,7 @@ def test_the_public_copy_names_no_file_and_no_foreign_key(tmp_path):
         tmp_path, data__source="people.csv", group_register__source="register.csv"
     ).public()
     assert ".csv" not in str(kept)
-    assert kept["mechanism"] == "cumulative_joint"
-    assert "method" not in kept["estimate"]
+    assert kept["estimate"] == {"method": "cumulative_joint"}
     assert "totals" not in kept["unprotected"]
     counts = Spec.parse(COUNTS, tmp_path).public()
     assert {"mechanism", "sizes", "group_register"}.isdisjoint(counts)

@@ -14,6 +14,7 @@ from size_worlds import sizes_plan
 from trellis.confidential.counts import TrueCounts
 from trellis.estimate.group_sizes.estimator import group_numbers
 from trellis.estimate.methods import estimate
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.counts import measure_counts
 from trellis.model import Hierarchy
 from trellis.privacy.budget import Budget
@@ -74,11 +75,13 @@ def test_intervals_contain_the_truth_as_often_as_they_say(mechanism, budget):
     rng = np.random.default_rng(7)
     leaves = rng.multinomial(300, [0.05, 0.3, 0.3, 0.2, 0.1, 0.05], 40)
     truth = level_statistics(areas(leaves))
-    plan = sizes_plan(TREE, cap=5, mechanism=mechanism, budget=budget)
+    plan = sizes_plan(TREE, cap=5, method=mechanism, budget=budget)
     inside = {name: [] for name in set(NAMES) - {"gini", "groups"}}
     for seed in range(15):
         claim = Claim("run", "token", plan.privacy)
-        measured = measure_counts(plan, TREE, TrueCounts(leaves), claim, SeededBits(seed))
+        measured = measure_counts(
+            plan, TREE, TrueCounts(leaves), ChargedNoise(plan, claim, SeededBits(seed))
+        )
         made = estimate(measured, 0)
         table = statistics_table(plan, made, group_numbers(measured), 1)
         for name in inside:

@@ -95,7 +95,7 @@ def test_the_larger_cost_of_a_replaced_record_is_checked(tmp_path):
     privacy = {"unit": "person", "neighbours": "replace", "max_contribution": 1,
                "mechanism": "discrete_gaussian", "budget": {"rho": 1},
                "shares": "uniform"}  # fmt: skip
-    run = release_into(tmp_path, mechanism="histogram_exact", privacy=privacy).path
+    run = release_into(tmp_path, estimate__method="histogram_exact", privacy=privacy).path
     assert broken(run) == set()
 
     def cheap(plan):
@@ -112,7 +112,7 @@ def test_cheap_noise_for_epsilon_and_delta_is_noticed(tmp_path):
     privacy = {"unit": "person", "neighbours": "replace", "max_contribution": 2,
                "mechanism": "discrete_gaussian", "budget": {"epsilon": 1, "delta": "1e-6"},
                "shares": "uniform"}  # fmt: skip
-    run = release_into(tmp_path, mechanism="histogram_exact", privacy=privacy).path
+    run = release_into(tmp_path, estimate__method="histogram_exact", privacy=privacy).path
     assert broken(run) == set()
 
     def cheap(plan):

@@ -8,7 +8,7 @@ import pytest
 
 import trellis
 from histogram_release_worlds import histogram_plan, problems, write_histogram_world
-from trellis.model.plans.plan import LEAST_VARIANCE
+from trellis.model.plans.query import LEAST_VARIANCE
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 NEARLY_ALL = {"default": {"total": "999/1000", "adult": "1/2000", "detailed": "1/2000"}}
@@ -49,6 +49,6 @@ def test_any_budget_that_is_accepted_is_released(tmp_path, law, method):
 def test_noise_too_small_for_a_float_does_not_make_an_answer_exact(noise):
     assert noise.variance == 0.0
     noisy = replace(histogram_plan().queries[-1], noise=noise)
-    assert noisy.reckoned_variance == LEAST_VARIANCE
-    assert replace(noisy, noise=None).reckoned_variance == 0
-    assert replace(noisy, noise=DiscreteGaussian(Fraction(3))).reckoned_variance == pytest.approx(3)
+    assert noisy.assumed_variance == LEAST_VARIANCE
+    assert replace(noisy, noise=None).assumed_variance == 0
+    assert replace(noisy, noise=DiscreteGaussian(Fraction(3))).assumed_variance == pytest.approx(3)

@@ -14,7 +14,7 @@ from oracles.metrics import plain_errors
 from trellis.cli.app import app
 from trellis.model import Schema
 from trellis.model.tables.queries import parse_query
-from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.evaluate import evaluate_run
 from trellis.workflow.evaluation.histograms import group_errors
 
 TABLES = {"default": ["total", "adult * sex"], "town": ["sex", "detailed"]}
@@ -75,7 +75,7 @@ def test_every_table_has_the_errors_of_its_rows(world, tmp_path, truth):
     assert found["confidential"] is True
     release = trellis.Release(world / "runs/towns")
     tables = [(level["level"], level["what"]) for level in found["levels"]]
-    assert tables == list(release.plan.histogram.tables)
+    assert tables == list(release.plan.design.tables)
     for level in found["levels"]:
         rows = release.table(level["level"], level["what"]).to_pylist()
         truth_of = [true_count(level["level"], row) for row in rows]

@@ -9,8 +9,10 @@ from histogram_release_worlds import TREE, histogram_plan
 from seeded_bits import SeededBits
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import LedgerError, RunFolderError, StructureError
-from trellis.measure.histograms import exact_histogram_answers, measure_histograms
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy
+from trellis.model.plans.answers import histogram_answers
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim
@@ -26,7 +28,14 @@ def truth(leaves=LEAVES):
 
 def measure(folder, plan, hierarchy=TREE, leaves=LEAVES, seed=0):
     claim = Claim("run", "token", plan.privacy)
-    measure_histograms(folder, plan, hierarchy, truth(leaves), claim, SeededBits(seed), workers=1)
+    measure_histograms(
+        folder,
+        plan,
+        hierarchy,
+        truth(leaves),
+        ChargedNoise(plan, claim, SeededBits(seed)),
+        workers=1,
+    )
     return MeasuredHistograms(folder, plan, hierarchy)
 
 
@@ -54,7 +63,7 @@ def test_noise_is_added_to_the_true_answers(tmp_path):
     plan = histogram_plan(unprotected_totals=("state",))
     one = measure(tmp_path / "one", plan)
     other = measure(tmp_path / "other", plan, leaves=2 * LEAVES)
-    exact = exact_histogram_answers(plan, TREE, truth())
+    exact = histogram_answers(plan, TREE, truth().leaves)
     for query, answer in zip(plan.queries, exact, strict=True):
         folder = storage.query_folder(tmp_path / "one", query)
         there = pq.read_table(folder / "part-0.parquet")["value"].to_numpy()
@@ -94,7 +103,9 @@ def test_threads_give_complete_files_of_fresh_noise(tmp_path):
     claim = Claim("run", "token", plan.privacy)
     values = []
     for name in ("one", "two"):
-        measure_histograms(tmp_path / name, plan, TREE, truth(), claim, OsRandom(), workers=3)
+        measure_histograms(
+            tmp_path / name, plan, TREE, truth(), ChargedNoise(plan, claim, OsRandom()), workers=3
+        )
         read = MeasuredHistograms(tmp_path / name, plan, TREE)
         values.append(read.read("town", "detailed", 0, 4))
     assert (values[0] != values[1]).any()
@@ -107,7 +118,7 @@ def test_noise_has_the_planned_variance(tmp_path):
     plan = histogram_plan(tree)
     leaves = np.zeros((20_000, 8), dtype=np.int64)
     claim = Claim("run", "token", plan.privacy)
-    measure_histograms(tmp_path, plan, tree, truth(leaves), claim, OsRandom())
+    measure_histograms(tmp_path, plan, tree, truth(leaves), ChargedNoise(plan, claim, OsRandom()))
     noise = MeasuredHistograms(tmp_path, plan, tree).read("town", "detailed", 0, 20_000)
     variance = plan.query("town", "detailed").variance
     assert abs(noise.var() / variance - 1) < 5 * np.sqrt(2 / noise.size)
@@ -120,7 +131,7 @@ def test_noise_that_was_not_charged_is_not_drawn(tmp_path):
     plan, other = histogram_plan(), histogram_plan(max_contribution=2)
     claim = Claim("run", "token", other.privacy)
     with pytest.raises(LedgerError, match="another plan"):
-        measure_histograms(tmp_path, plan, TREE, truth(), claim, SeededBits(0))
+        measure_histograms(tmp_path, plan, TREE, truth(), ChargedNoise(plan, claim, SeededBits(0)))
     assert not list(tmp_path.iterdir())
 
 
@@ -128,7 +139,9 @@ def test_counts_of_another_schema_are_refused(tmp_path):
     plan = histogram_plan()
     claim = Claim("run", "token", plan.privacy)
     with pytest.raises(StructureError, match="another schema"):
-        measure_histograms(tmp_path, plan, TREE, truth(np.ones((4, 3))), claim, SeededBits(0))
+        measure_histograms(
+            tmp_path, plan, TREE, truth(np.ones((4, 3))), ChargedNoise(plan, claim, SeededBits(0))
+        )
 
 
 def test_missing_and_damaged_parts_are_refused(tmp_path):

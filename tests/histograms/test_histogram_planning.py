@@ -30,8 +30,8 @@ def test_plan_survives_json():
         tables={"town": ["adult*sex"]}, microdata=True, passes=("sex", "adult*sex"),
     )  # fmt: skip
     assert plan_from_json(plan_to_json(plan)) == plan
-    assert plan.histogram.passes == ("sex", "adult * sex")
-    assert plan.histogram.tables == (("town", "adult * sex"),)
+    assert plan.design.passes == ("sex", "adult * sex")
+    assert plan.design.tables == (("town", "adult * sex"),)
 
 
 def test_exact_totals_below_the_root_are_allowed():
@@ -153,7 +153,7 @@ def test_unknown_or_overlapping_query_is_refused(query):
 def test_a_pass_of_the_most_cells_is_planned():
     schema = Schema({"age": [str(year) for year in range(64)]})
     plan = histogram_plan(passes=("age",), schema=schema, strategy=None)
-    assert plan.histogram.passes == ("age",)
+    assert plan.design.passes == ("age",)
 
 
 def test_weights_are_scaled_and_a_missing_strategy_measures_all_cells():

@@ -20,6 +20,7 @@ from histogram_release_worlds import (
     rewrite,
     write_histogram_world,
 )
+from measuring import reestimate
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
@@ -29,7 +30,6 @@ from trellis.storage.histogram_estimates import read_histogram_estimates
 from trellis.storage.histograms import MeasuredHistograms
 from trellis.verify import verify_run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 from worlds import REMOVE
 
@@ -102,7 +102,7 @@ def test_passes_are_carried_out_and_kept(tmp_path):
     for path, method in ((run, estimate_gls_topdown), (other, estimate_topdown)):
         folder = RunFolder(path)
         plan, hierarchy = folder.plan(), folder.hierarchy()
-        assert plan.histogram.passes == ("sex",)
+        assert plan.design.passes == ("sex",)
         evidence = MeasuredHistograms(folder.measurements, plan, hierarchy)
         expected = method(evidence, folder.identity().tie_seed, passes=("sex",)).counts
         kept = read_histogram_estimates(folder.estimates, plan, hierarchy).counts
@@ -368,14 +368,14 @@ def test_passes_go_with_schema(tmp_path):
     changes = dict.fromkeys(without, REMOVE) | {"estimate": {"passes": ["total"]}}
     done = invoke("run", write_histogram_world(tmp_path, **changes))
     assert done.exit_code == 2
-    assert "estimate.passes goes with schema" in done.stderr
+    assert "`estimate.passes` is not a key of `kind: counts`, but of histograms" in done.stderr
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": None}, "goes with schema"),
+        ({"schema": None}, "is not a key of `kind: counts`, but of histograms"),
         ({"schema": {"age": ["0", "0"]}}, "twice"),
         ({"schema": {"age": {"range": [3, 1]}}}, "must grow"),
         ({"schema": {"age": [True]}}, "quote"),

@@ -10,7 +10,7 @@ from histogram_release_worlds import SCHEMA, histogram_plan, problems, shares, w
 from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.model.tables.queries import named_query, parse_query
-from trellis.spec.cells import join_cell, split_cell
+from trellis.spec.sections.cells import join_cell, split_cell
 from worlds import REMOVE
 
 # -- queries ---------------------------------------------------------------------------------------
@@ -36,8 +36,8 @@ def test_levels_that_name_a_query_in_two_orders_have_one():
         passes=("sex * adult",),
     )
     assert {query.query for query in plan.queries if query.noise} == {"adult * sex", "detailed"}
-    assert {query for _, query in plan.histogram.tables} == {"adult * sex"}
-    assert plan.histogram.passes == ("adult * sex",)
+    assert {query for _, query in plan.design.tables} == {"adult * sex"}
+    assert plan.design.passes == ("adult * sex",)
 
 
 def test_tables_that_name_a_query_in_two_orders_are_refused():

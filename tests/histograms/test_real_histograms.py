@@ -16,14 +16,14 @@ from histogram_release_worlds import (
     rewrite,
     write_histogram_world,
 )
+from measuring import reestimate
 from oracles.histogram_gls import dense_histogram_gls, dense_marginal_variances
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
 from trellis.model.tables.queries import parse_query
 from trellis.storage.histograms import MeasuredHistograms
-from trellis.workflow.evaluation.compare import evaluate_run
+from trellis.workflow.evaluation.evaluate import evaluate_run
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
 TABLES = {"default": ["total", "adult * sex", "detailed"], "town": ["sex", "detailed"]}
@@ -76,7 +76,7 @@ def test_tables_are_the_dense_estimates(finished):
         for i, queries in enumerate(measured)
     ]
     cells, covariance = dense_histogram_gls(tree, plan.schema, measured, answers)
-    for level, name in plan.histogram.tables:
+    for level, name in plan.design.tables:
         table, index = release.table(level, name), tree.index(level)
         shown = ~tree.passes_through[index]
         expected = parse_query(plan.schema, name).answer(cells[index])[shown]
@@ -141,7 +141,7 @@ def test_odd_worlds_are_released(tmp_path, changes):
          "structural_zeros, edit_rules: not with"),
         ({"constraints": RULES["constraints"]}, "constraints: not with"),
         ({"output__tables": {"town": []}}, "publishes tables alone"),
-        ({"estimate": {"method": "bottomup"}}, "use gls_topdown, topdown or gls"),
+        ({"estimate": {"method": "bottomup"}}, "use 'gls_topdown', 'topdown' or 'gls'"),
     ],
 )  # fmt: skip
 def test_rules_and_microdata_are_refused_and_nothing_is_spent(tmp_path, changes, message):

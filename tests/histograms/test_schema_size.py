@@ -39,8 +39,8 @@ def test_a_million_million_cells_are_refused_in_one_line(tmp_path, data, strateg
 
 
 def test_memory_is_looked_at_before_shares_are_computed(tmp_path, monkeypatch):
+    from trellis import plan
     from trellis.spec import Spec
-    from trellis.workflow.api import plan
     from trellis.workflow.outlook import choose_strategy
 
     monkeypatch.setattr(choose_strategy, "machine_memory", lambda: 100)

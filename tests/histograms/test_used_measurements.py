@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import trellis
 from histogram_release_worlds import SCHEMA, histogram_plan, write_histogram_world
+from measuring import reestimate
 from seeded_bits import SeededBits
 from trellis.cli.app import app
 from trellis.confidential.histograms import TrueHistograms
@@ -21,6 +22,7 @@ from trellis.errors import Infeasible, LedgerError, RunFolderError, StructureErr
 from trellis.estimate.histograms.descent import Descent
 from trellis.estimate.histograms.estimators import estimate_topdown
 from trellis.measure import histograms as measuring
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.histograms import measure_histograms
 from trellis.model import Hierarchy
 from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
@@ -34,7 +36,6 @@ from trellis.storage.plans import plan_from_json, plan_to_json
 from trellis.verify import verify_run
 from trellis.workflow.confidential.histogram_descent import measure_used_histograms
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
 TREE = Hierarchy.from_paths(
@@ -61,7 +62,9 @@ def truth(rng, tree=TREE, share=0.3):
 def measure_used(folder, plan, counts, tree=TREE, constraints=None, seed=0):
     claim = Claim("run", "token", plan.privacy)
     bits = SeededBits(seed)
-    measure_used_histograms(folder, plan, tree, counts, constraints, claim, bits, 5, workers=1)
+    measure_used_histograms(
+        folder, plan, tree, counts, constraints, ChargedNoise(plan, claim, bits), 5, workers=1
+    )
     return MeasuredHistograms(folder, plan, tree)
 
 
@@ -135,7 +138,14 @@ def test_the_same_noise_gives_the_same_results(tmp_path, monkeypatch, seed, with
     given = {"constraints": constrained(counts) if with_rules else None, "passes": passes}
     plan, every = used_plan(**wish), used_plan(**wish, measurements="complete")
     claim = Claim("run", "token", plan.privacy)
-    measure_histograms(tmp_path / "all", every, TREE, counts, claim, SeededBits(seed), workers=1)
+    measure_histograms(
+        tmp_path / "all",
+        every,
+        TREE,
+        counts,
+        ChargedNoise(every, claim, SeededBits(seed)),
+        workers=1,
+    )
     complete = MeasuredHistograms(tmp_path / "all", every, TREE)
     expected = estimate_topdown(complete, 5, **given, workers=1)
     assert complete.decisive_counts() == []
@@ -352,7 +362,9 @@ def test_noise_that_was_not_charged_is_not_drawn(tmp_path):
     claim = Claim("run", "token", other.privacy)
     counts = truth(np.random.default_rng(0))
     with pytest.raises(LedgerError, match="another plan"):
-        measure_used_histograms(tmp_path, plan, TREE, counts, None, claim, SeededBits(0), 0)
+        measure_used_histograms(
+            tmp_path, plan, TREE, counts, None, ChargedNoise(plan, claim, SeededBits(0)), 0
+        )
     assert not list(tmp_path.iterdir())
 
 
@@ -385,7 +397,7 @@ def test_damaged_counts_are_refused(run_copy):
         ({"output__measurements": "used"}, "gls_topdown reads: every measurement"),
         ({**USED, "output__measurements": "few"}, "output.measurements"),
         ({**USED, "schema": None, "recodes": None, "strategy": None,
-          "output": {"measurements": "used"}}, "output.measurements goes with schema"),
+          "output": {"measurements": "used"}}, "`output.measurements` is not a key of `kind: counts`"),
         ({**USED, "strategy": {"default": {"total": 1}, "town": {"detailed": 1}}}, "first level"),
     ],
 )  # fmt: skip

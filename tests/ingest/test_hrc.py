@@ -9,6 +9,7 @@ import trellis
 from trellis.errors import InputError, SourceError, SpecError, StructureError, TrellisError
 from trellis.ingest.hrc import paths_from_hrc
 from trellis.spec import Spec
+from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 from worlds import REMOVE, SPEC, changed, write_world
 
@@ -136,7 +137,7 @@ def test_it_is_one_layout_among_four():
 
 def test_a_frame_cannot_take_its_place(tmp_path):
     with pytest.raises(TrellisError, match="name it in the spec"):
-        prepare(world(tmp_path), pa.table({"x": ["a"]}))
+        prepare(world(tmp_path), Frames(hierarchy=pa.table({"x": ["a"]})))
 
 
 def test_the_place_of_the_file_stays_out_of_the_run_folder(tmp_path):

@@ -16,7 +16,7 @@ import trellis
 from trellis.errors import SourceError, SpecError
 from trellis.ingest.adbc import read_sql
 from trellis.spec import Spec
-from trellis.spec.sources import SqlSource, may_share_rows
+from trellis.spec.sections.sources import SqlSource, may_share_rows
 from trellis.verify import verify_run
 from trellis.workflow.confidential import measuring as confidential_half
 from trellis.workflow.preparing.prepare import prepare
@@ -91,7 +91,7 @@ def test_a_release_from_a_database_is_that_from_files(tmp_path, address):
 
 def true_counts(spec):
     source = resolve_source(spec, spec.data.source, None, "data.source")
-    return confidential_half.read_counts(prepare(spec), source).leaves
+    return confidential_half.tabulate(prepare(spec), source).leaves
 
 
 def test_a_second_release_sees_the_same_records(tmp_path, address):

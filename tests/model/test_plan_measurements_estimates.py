@@ -8,7 +8,7 @@ import pytest
 
 from trellis.errors import StructureError
 from trellis.model import Estimates, Hierarchy, Measurements, PlannedQuery
-from trellis.model.plans.plan import DETAILED, TOTAL
+from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.privacy.mechanisms import DiscreteGaussian
 from worlds import TREE, cells, noiseless, plan_for
 

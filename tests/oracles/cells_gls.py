@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import null_space
 
 from trellis.model import Measurements
-from trellis.model.plans.plan import TOTAL
+from trellis.model.tables.queries import TOTAL
 
 
 def dense_cells_gls(measurements: Measurements) -> tuple[list[NDArray], list[NDArray]]:

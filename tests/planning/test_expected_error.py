@@ -64,7 +64,7 @@ def test_estimates_and_variances_match_a_dense_solve(world):
 @given(planned_worlds())
 def test_expected_errors_summarise_the_true_ones_of_published_areas(world):
     tree, plan, leaves = world
-    expected = with_expected_errors(plan, tree).expected_errors
+    expected = with_expected_errors(plan, tree).forecast.errors
     _, variances = dense_cells_gls(noisy(plan, tree, leaves))
     assert [line.level for line in expected] == list(tree.level_names)
     for level, line in enumerate(expected):
@@ -80,12 +80,12 @@ def test_an_exact_root_total_takes_one_contrast_from_its_cells():
     tree = Hierarchy.from_paths([("r",)])
     plan = plan_for(tree, n_cells=4)
     variance = plan.query("level_0", "detailed").variance
-    [line] = with_expected_errors(plan, tree).expected_errors
+    [line] = with_expected_errors(plan, tree).forecast.errors
     assert line.least == line.most == pytest.approx((variance * 3 / 4) ** 0.5)
 
 
 def test_exact_levels_have_no_error():
-    lines = with_expected_errors(plan_for(unprotected_totals=("state",)), TREE).expected_errors
+    lines = with_expected_errors(plan_for(unprotected_totals=("state",)), TREE).forecast.errors
     assert [line.most for line in lines[:2]] == [0, 0]
     assert lines[2].least == 0  # the only town of its state
     assert lines[2].most > 0
@@ -93,12 +93,12 @@ def test_exact_levels_have_no_error():
 
 def test_topdown_has_no_variances_to_foresee():
     plan = plan_for(method="topdown")
-    assert with_expected_errors(plan, TREE).expected_errors is None
+    assert with_expected_errors(plan, TREE).forecast.errors is None
 
 
 def test_more_budget_means_less_error():
     def median(rho: int) -> float:
         plan = with_expected_errors(plan_for(budget=Budget(rho=Fraction(rho))), TREE)
-        return plan.expected_errors[-1].median
+        return plan.forecast.errors[-1].median
 
     assert median(1) > median(4) > 0

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError, SpecError
-from trellis.model.plans.plan import DETAILED, TOTAL
 from trellis.model.plans.shares import Shares
+from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.privacy.budget import Budget
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
@@ -158,5 +158,5 @@ def test_noise_beyond_what_can_be_drawn_is_refused():
 def test_a_plan_repeats_the_request_and_the_tree():
     plan = plan_for(confidence=Fraction(19, 20), method="gls")
     assert (plan.levels, plan.sizes) == (TREE.level_names, TREE.sizes)
-    assert (plan.kind, plan.method, plan.confidence) == ("counts", "gls", Fraction(19, 20))
-    assert plan.expected_errors is None
+    assert (plan.kind, plan.method.name, plan.confidence) == ("counts", "gls", Fraction(19, 20))
+    assert plan.forecast.errors is None

@@ -15,9 +15,10 @@ from trellis.planning.forecast.outlook import Outlook
 from trellis.privacy.budget import Budget
 from trellis.samples.demo import block_populations
 from trellis.spec import Spec
-from trellis.workflow.outlook.simulate import simulate
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.outlook.simulate_counts import simulate_counts
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Silent
+from trellis.workflow.public.facts import PublicFacts
 from worlds import SPEC, plan_for
 
 PEOPLE = block_populations(np.random.default_rng(3), STATE.sizes[-1])[:, np.newaxis]
@@ -33,7 +34,7 @@ def least_share(confidence, areas):
 def prepared(choice):
     shares = Shares({level: share for (level, _), share in choice.shares.items()})
     plan = plan_for(STATE, budget=choice.budget, shares=shares)
-    return Prepared(Spec.parse(SPEC), STATE, plan)
+    return Prepared(Spec.parse(SPEC), plan, PublicFacts(STATE))
 
 
 @pytest.mark.slow
@@ -43,7 +44,7 @@ def test_predictions_hold(budget):
     ready = prepared(choose(scene(kind), Wish(budget, keep=SLOTS[-1:])))
     outlook = Outlook.of(ready.plan, STATE)
     expected = outlook.root_mean_squares()
-    made = simulate(ready, PEOPLE, RELEASES, progress=Silent())
+    made = simulate_counts(ready, PEOPLE, RELEASES, progress=Silent())
     for line, areas in zip(made.levels[1:], STATE.areas[1:], strict=True):
         allowed = 4 * (2 if budget.is_pure else 1) / np.sqrt(2 * RELEASES * (areas - 1))
         found = line.linear_root_mean_square
@@ -58,6 +59,6 @@ def test_the_least_budget_reaches_its_targets(kind):
     asked = [("county", 30, "0.95"), ("tract", 25, "0.9"), ("block", 8, "0.9")]
     targets = tuple(here.target(lv, "total", Fraction(w), Fraction(c)) for lv, w, c in asked)
     ready = prepared(choose(here, Wish(None, targets=targets, keep=SLOTS[-1:])))
-    made = simulate(ready, PEOPLE, RELEASES, targets, progress=Silent())
+    made = simulate_counts(ready, PEOPLE, RELEASES, targets, progress=Silent())
     for target, share in zip(targets, made.within, strict=True):
         assert share >= least_share(float(target.confidence), STATE.areas[target.level])

@@ -72,7 +72,7 @@ def test_plan_writes_areas_and_a_picture(world):
     assert len(places) == n_places
     plan = trellis.plan(trellis.Spec.load(world / "spec.yaml"))
     mean = np.mean([float(row["std_error_after"]) for row in places])
-    effect = next(e for e in plan.effects if e.name == "place")
+    effect = next(e for e in plan.forecast.effects if e.name == "place")
     assert mean == pytest.approx(effect.error_after)
     assert (world / "p.svg").read_text().startswith("<svg")
 
@@ -88,7 +88,7 @@ def test_suggestions_are_the_best_of_what_was_tried(world):
     chosen = yaml.safe_load(in_yaml(candidates[0].steps))
     content = yaml.safe_load((world / "spec.yaml").read_text()) | chosen
     plan = trellis.plan(trellis.Spec.parse(content, world))
-    errors = {e.name: e.error_after for e in plan.effects}
+    errors = {e.name: e.error_after for e in plan.forecast.effects}
     assert np.mean([errors["place"], errors["zone"]]) == pytest.approx(candidates[0].score)
 
 

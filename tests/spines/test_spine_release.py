@@ -12,20 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from measuring import measure, reestimate
 from seeded_bits import SeededBits
 from spine_worlds import SPEC, blocks, release, spec
 from trellis.confidential.counts import TrueCounts
 from trellis.errors import InputError, RunFolderError, SpecError, StructureError
 from trellis.estimate.best_linear import estimate_gls
 from trellis.measure import measure_counts
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.trees.areas import Category
 from trellis.model.trees.spine import Spine
 from trellis.numerics.area_errors import AreaErrors
 from trellis.privacy.ledger import Claim
 from trellis.verify import verify_run
-from trellis.workflow.api import measure
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
+from trellis.workflow.public.facts import read_interests
 from trellis.workflow.public.run_folder import RunFolder
 
 TABLE = blocks(160)
@@ -70,7 +71,7 @@ def test_every_promise_is_kept(finished):
 
 
 def test_places_gain_and_block_groups_lose(finished):
-    effects = {effect.name: effect for effect in finished.plan.effects}
+    effects = {effect.name: effect for effect in finished.plan.forecast.effects}
     assert effects["place"].ratio < 0.9
     assert effects["block_group"].ratio > 1
     assert effects["place"].distance_after < effects["place"].distance_before
@@ -141,7 +142,7 @@ def test_errors_seen_are_those_expected(finished):
     """Over releases with repeatable noise, for every level that is not exact and category."""
     folder = RunFolder(finished.path)
     plan, hierarchy = folder.plan(), folder.hierarchy()
-    interests = folder.interests(plan)
+    interests = read_interests(folder, plan)
     spine = interests.spine
     assert spine is not None
     truth = np.arange(hierarchy.sizes[-1])[:, np.newaxis]
@@ -150,7 +151,7 @@ def test_errors_seen_are_those_expected(finished):
     errors = AreaErrors.on(plan, hierarchy, spine)
     for seed in range(N_DRAWS):
         measured = measure_counts(
-            plan, hierarchy, TrueCounts(truth), claim, SeededBits(seed), spine
+            plan, hierarchy, TrueCounts(truth), ChargedNoise(plan, claim, SeededBits(seed)), spine
         )
         made = estimate_gls(measured, 0).counts[-1][:, 0]
         leaves = np.empty_like(made)
@@ -245,14 +246,14 @@ def test_a_missing_table_of_areas_is_noticed(run):
 def test_a_damaged_spine_is_one_line(run):
     (run / "spine.parquet").write_bytes(b"no")
     with pytest.raises(RunFolderError, match=r"spine\.parquet is damaged"):
-        RunFolder(run).interests(RunFolder(run).plan())
+        read_interests(RunFolder(run), RunFolder(run).plan())
 
 
 def test_a_spine_with_other_classes_is_not_measured(finished):
     """Classes decide on noise: those that were not priced are refused before noise is drawn."""
     folder = RunFolder(finished.path)
     plan = folder.plan()
-    spine = folder.interests(plan).spine
+    spine = read_interests(folder, plan).spine
     assert plan.spine is not None
     assert spine is not None
     plan.spine.require(spine)

@@ -13,15 +13,16 @@ import spine_worlds
 from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.planning.spine.effects import entity_effects
-from trellis.spec.planning import PriorSpec
+from trellis.spec.sections.planning import PriorSpec
 from trellis.verify.verify import verify_run
+from trellis.workflow.frames import Frames
 from trellis.workflow.outlook.plan_report import plan_report, report_to_json
 
 TABLE = spine_worlds.blocks()
-FRAMES = {
-    "hierarchy": TABLE.select(["geoid"]),
-    "areas": {name: TABLE.select(["geoid", name]) for name in ("place", "zone")},
-}
+FRAMES = Frames(
+    hierarchy=TABLE.select(["geoid"]),
+    areas={name: TABLE.select(["geoid", name]) for name in ("place", "zone")},
+)
 TARGETS = [
     {"level": "county", "within": 30},
     {"level": "block", "within": 12, "confidence": "0.9"},
@@ -56,7 +57,7 @@ def std_errors(report):
 @pytest.mark.parametrize("privacy", [OPEN, LAPLACE], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("spine", [SPINE, []], ids=["spine", "tree"])
 def test_the_least_budget_meets_the_targets(tmp_path, spine, privacy):
-    report = plan_report(wish(tmp_path, spine=spine, privacy=privacy), **FRAMES)
+    report = plan_report(wish(tmp_path, spine=spine, privacy=privacy), FRAMES)
     assert [line.is_met for line in report.targets] == [True] * 4
     follows_shares = bool(spine) and privacy is LAPLACE
     assert [line.budget_per_unit is None for line in report.targets] == [follows_shares] * 4
@@ -73,22 +74,22 @@ def test_the_least_budget_meets_the_targets(tmp_path, spine, privacy):
 
 def test_a_spine_for_places_needs_less(tmp_path):
     asked = [{"area": "place", "within": 20}]
-    with_spine = plan_report(wish(tmp_path, accuracy=asked), **FRAMES).plan
-    without = plan_report(wish(tmp_path, accuracy=asked, spine=[]), **FRAMES).plan
+    with_spine = plan_report(wish(tmp_path, accuracy=asked), FRAMES).plan
+    without = plan_report(wish(tmp_path, accuracy=asked, spine=[]), FRAMES).plan
     assert with_spine.budget.rho < without.budget.rho
 
 
 def test_stated_shares_and_budgets_are_kept_on_a_spine(tmp_path):
     shares = {"county": "1/4", "tract": "1/4", "block_group": "1/4", "block": "1/4"}
-    report = plan_report(wish(tmp_path, privacy={**OPEN, "shares": shares}), **FRAMES)
+    report = plan_report(wish(tmp_path, privacy={**OPEN, "shares": shares}), FRAMES)
     assert set(report.prepared.interests.shares.values()) == {Fraction(1, 4)}
     assert sum(line.binds for line in report.targets) == 1
     small = {**OPEN, "budget": {"rho": "1/1000"}}
-    report = plan_report(wish(tmp_path, privacy=small), **FRAMES)
+    report = plan_report(wish(tmp_path, privacy=small), FRAMES)
     assert report.plan.budget.rho == Fraction(1, 1000)
     assert not any(line.is_met for line in report.targets)
     stated = {**OPEN, "budget": {"epsilon": 1, "delta": "1e-9"}, "shares": shares}
-    worst = plan_report(wish(tmp_path, privacy=stated), **FRAMES)
+    worst = plan_report(wish(tmp_path, privacy=stated), FRAMES)
     for line in worst.targets:
         half_width = std_errors(worst)[line.target.name] * line.target.factor("discrete_gaussian")
         assert line.reached == pytest.approx(half_width, rel=1e-9)
@@ -100,8 +101,8 @@ def test_weights_may_name_areas(tmp_path, spine):
         weights = {"county": 1, "tract": 1, "block_group": 1, "block": 1, "place": place}
         privacy = {**OPEN, "budget": {"rho": 1}, "shares": {"optimal": {"weights": weights}}}
         content = {**spine_worlds.SPEC, "privacy": privacy, "spine": spine}
-        made = plan_report(spine_worlds.trellis.Spec.parse(content, tmp_path), **FRAMES).plan
-        return next(e.error_after for e in made.effects if e.name == "place")
+        made = plan_report(spine_worlds.trellis.Spec.parse(content, tmp_path), FRAMES).plan
+        return next(e.error_after for e in made.forecast.effects if e.name == "place")
 
     assert with_weight(500) < with_weight(0)
 
@@ -111,7 +112,7 @@ def test_a_prior_gives_shares_on_a_spine(tmp_path):
     optimal = {"optimal": {"prior": {"source": "old.csv", "count": "pop"}}}
     group = {"group_level": {"level": "tract", "areas": ["place"], "fanout_cutoff": 2}}
     spec = wish(tmp_path, privacy={**OPEN, "shares": optimal}, spine=[group, "bypass"])
-    report = plan_report(spec, **FRAMES)
+    report = plan_report(spec, FRAMES)
     shares = report.prepared.interests.shares
     assert sum(shares.values()) == 1
     assert "tract_group" not in shares  # it is not published, so nobody reads it
@@ -124,7 +125,7 @@ def test_a_prior_with_weights_on_areas_is_refused(tmp_path):
     optimal = {"prior": {"source": "old.csv", "count": "pop"}, "weights": weights}
     spec = wish(tmp_path, privacy={**OPEN, "shares": {"optimal": optimal}})
     with pytest.raises(SpecError, match="Leave out the prior, or the weight of 'place'"):
-        plan_report(spec, **FRAMES)
+        plan_report(spec, FRAMES)
 
 
 @pytest.mark.usefixtures("same_simulation")
@@ -132,7 +133,7 @@ def test_a_prior_with_weights_on_areas_is_refused(tmp_path):
 def test_simulation_counts_the_areas_that_came_out_within(tmp_path, spine):
     csv.write_csv(TABLE.select(["geoid", "pop"]), tmp_path / "old.csv")
     prior = PriorSpec(source="old.csv", area="geoid", count="pop")
-    report = plan_report(wish(tmp_path, spine=spine), **FRAMES, releases=10, prior=prior)
+    report = plan_report(wish(tmp_path, spine=spine), FRAMES, releases=10, prior=prior)
     seen = report_to_json(report)["simulation"]
     assert [line["area"] for line in seen["areas"]] == ["place", "zone"]
     assert [line["level"] for line in seen["levels"]] == list(report.plan.levels)

@@ -15,12 +15,12 @@ import size_worlds
 import spine_worlds
 import trellis
 from histogram_release_worlds import write_histogram_world
+from measuring import reestimate
 from trellis.cli.app import app
 from trellis.errors import LedgerError
 from trellis.verify import verify_run
 from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 from worlds import write_world
 

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 import trellis
+from measuring import reestimate
 from trellis.errors import RunFolderError
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.samples.demo import write_demo
 from trellis.verify import verify_run
 from trellis.verify.promises import noise_variance
 from trellis.workflow.progress import Silent
-from trellis.workflow.public.finishing import reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
 

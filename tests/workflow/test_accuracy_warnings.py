@@ -14,6 +14,7 @@ import trellis
 from histogram_release_worlds import write_histogram_world
 from trellis.cli.app import app
 from trellis.planning.forecast.useless_margins import Margin, useless_margins, without_target
+from trellis.workflow.frames import Frames
 from trellis.workflow.outlook.accuracy_warnings import accuracy_warnings
 from trellis.workflow.outlook.plan_report import plan_report
 from trellis.workflow.preparing.prepare import foreseen, prepare
@@ -40,7 +41,7 @@ class Listener:
 
 
 def warned_of(spec, **frames):
-    prepared = prepare(spec, **frames)
+    prepared = prepare(spec, Frames(**frames))
     return accuracy_warnings(prepared, foreseen(prepared))
 
 

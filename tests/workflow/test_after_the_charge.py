@@ -71,5 +71,5 @@ def test_shares_too_uneven_for_a_fit_of_group_sizes_are_refused(tmp_path):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**6), Fraction(1, 1000)])
 def test_a_small_epsilon_with_a_large_delta_is_calibrated_closely(mechanism, m, epsilon):
     budget = Budget(epsilon=epsilon, delta=Fraction(1, 100))
-    plan = size_worlds.sizes_plan(budget=budget, mechanism=mechanism, max_contribution=m)
+    plan = size_worlds.sizes_plan(budget=budget, method=mechanism, max_contribution=m)
     assert agreed_cost(plan) == plan.privacy

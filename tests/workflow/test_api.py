@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import trellis
+from measuring import measure
 from trellis.errors import InputError, LedgerError, RunFolderError, SpecError, StructureError
 from trellis.model import Hierarchy
-from trellis.workflow import api
 from worlds import REMOVE, SPEC, changed, write_world
 
 AREAS = {"nation": ["r"] * 3, "state": ["a", "a", "b"], "town": ["a1", "a2", "b1"]}
@@ -48,12 +48,12 @@ def test_without_files_or_frames_there_is_nothing_to_read(spec):
 
 def test_a_frame_that_changed_is_a_changed_input(spec, tmp_path):
     areas, people = pa.table(AREAS), pa.table(PEOPLE)
-    api.measure(spec, tmp_path / "one", data=people, hierarchy=areas)
-    api.measure(spec, tmp_path / "two", data=people.slice(0), hierarchy=areas)
+    measure(spec, tmp_path / "one", data=people, hierarchy=areas)
+    measure(spec, tmp_path / "two", data=people.slice(0), hierarchy=areas)
     in_pieces = pa.concat_tables([people.slice(0, 1), people.slice(1)])
-    api.measure(spec, tmp_path / "three", data=in_pieces, hierarchy=areas)
+    measure(spec, tmp_path / "three", data=in_pieces, hierarchy=areas)
     with pytest.raises(LedgerError, match="has changed since"):
-        api.measure(spec, tmp_path / "four", data=people.slice(1), hierarchy=areas)
+        measure(spec, tmp_path / "four", data=people.slice(1), hierarchy=areas)
     assert not (tmp_path / "four").exists()
 
 
@@ -75,7 +75,7 @@ def test_plans_and_checks_are_those_of_the_run(tmp_path):
     spec = trellis.Spec.load(write_world(tmp_path))
     planned = trellis.plan(spec)
     assert trellis.check(spec).privacy == planned.privacy
-    assert [error.level for error in planned.expected_errors] == ["nation", "state", "town"]
+    assert [error.level for error in planned.forecast.errors] == ["nation", "state", "town"]
     assert trellis.run(spec).plan == planned
 
 
@@ -87,14 +87,14 @@ def test_a_release_has_the_levels_it_has(tmp_path):
 
 
 def test_a_release_is_finished(tmp_path):
-    folder = api.measure(trellis.Spec.load(write_world(tmp_path)))
+    folder = measure(trellis.Spec.load(write_world(tmp_path)))
     with pytest.raises(RunFolderError, match="no finished release"):
         trellis.Release(folder.path)
 
 
 @pytest.mark.parametrize("content", [[], {}, {"run_id": "x"}, {"more": 1}, "text", None])
 def test_a_run_that_lost_its_identity_is_refused(tmp_path, content):
-    folder = api.measure(trellis.Spec.load(write_world(tmp_path)))
+    folder = measure(trellis.Spec.load(write_world(tmp_path)))
     identity = json.loads(folder.identity_file.read_text())
     if isinstance(content, dict) and "more" in content:
         content = identity | content

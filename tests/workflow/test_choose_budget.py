@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from trellis import plan, run
 from trellis.cli.app import app
 from trellis.errors import ConfidentialWarning, InputError, SpecError, TrellisError
 from trellis.planning.budget import allocate
 from trellis.spec import Spec
 from trellis.verify.verify import verify_run
-from trellis.workflow.api import plan, run
 from trellis.workflow.confidential.check import check
 from trellis.workflow.outlook.plan_report import plan_report, report_to_json
 from worlds import REMOVE, SPEC, changed, write_world
@@ -192,7 +192,7 @@ def test_the_confidential_file_is_refused_as_crosswalk(world):
 
 
 def test_the_confidential_file_is_refused_for_simulations(world, tmp_path):
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
     prior = PriorSpec(source=str(tmp_path / "people.csv"))
     refused(lambda: plan_report(world(), releases=1, prior=prior))
@@ -368,7 +368,7 @@ def test_other_kinds_are_refused(tmp_path):
 
 @pytest.mark.usefixtures("same_simulation")
 def test_simulation_reports_error_bias_and_coverage(world, tmp_path):
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
     prior = PriorSpec(source=str(tmp_path / "old.csv"))
     report = plan_report(world(accuracy=TARGETS), releases=40, prior=prior)

@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from histogram_release_worlds import PEOPLE, STRATEGY, TREE, write_histogram_world
+from trellis import plan, run
 from trellis.cli.app import app
 from trellis.errors import ConfidentialWarning, SpecError
 from trellis.planning.budget.allocation import split_budget
 from trellis.spec import Spec
 from trellis.verify.verify import verify_run
-from trellis.workflow.api import plan, run
 from trellis.workflow.confidential.check import check
 from trellis.workflow.outlook.plan_report import plan_report, report_to_json
 from worlds import REMOVE
@@ -194,7 +194,7 @@ def test_a_prior_gives_every_query_its_share(world):
 @pytest.mark.usefixtures("same_simulation")
 def test_simulated_releases_agree_with_what_is_expected(world):
     spec = world(strategy="optimal", output__tables={"default": ["total", "adult * sex"]})
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
     report = plan_report(spec, releases=60, prior=PriorSpec(source="old.csv"))
     assert report.simulation is not None
@@ -211,7 +211,7 @@ def test_simulated_releases_agree_with_what_is_expected(world):
 
 
 def test_releases_without_whole_counts_are_simulated_too(world):
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
     changes = {"estimate__method": "gls", "output__microdata": REMOVE, "accuracy": ACCURACY}
     prior = PriorSpec(source="old.csv")
@@ -285,7 +285,7 @@ def test_a_crosswalk_is_for_tables_of_cells(world):
 
 
 def test_simulations_that_do_not_fit_are_refused(world, monkeypatch):
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
     from trellis.workflow.outlook import simulate_histograms
 
     monkeypatch.setattr(simulate_histograms, "machine_memory", lambda: 100)

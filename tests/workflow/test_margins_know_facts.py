@@ -11,7 +11,7 @@ import size_worlds
 import spine_worlds
 import trellis
 from histogram_release_worlds import problems, rewrite
-from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
+from trellis.model.plans.group_sizes import SIZE_METHODS
 from trellis.model.results.exact_totals import ExactTotals
 from trellis.model.tables.carried_bounds import Range
 from trellis.model.trees.areas import Category
@@ -153,12 +153,15 @@ def test_areas_on_a_spine_know_the_exact_totals(tmp_path):
 # -- group sizes ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", SIZE_MECHANISMS)
+@pytest.mark.parametrize("mechanism", SIZE_METHODS)
 def test_no_size_has_more_groups_than_the_area(tmp_path, mechanism):
     numbers = pa.table({"town": ["a1", "a2", "b1", "c"], "homes": [3, 0, 2, 2]})
     homes = pa.table({"town": ["a1", "a1", "b1", "c"], "size": [1, 4, 2, 7], "homes": [2, 1, 2, 2]})
     spec = size_worlds.spec_in(
-        tmp_path, **size_worlds.TABLE_FORM, mechanism=mechanism, privacy__budget={"epsilon": "1/4"}
+        tmp_path,
+        **size_worlds.TABLE_FORM,
+        estimate__method=mechanism,
+        privacy__budget={"epsilon": "1/4"},
     )
     made = trellis.run(
         spec, tmp_path / "run", data=homes, hierarchy=size_worlds.AREAS, register=numbers
@@ -171,7 +174,7 @@ def test_no_size_has_more_groups_than_the_area(tmp_path, mechanism):
         known = (most == 0) & (count == 0)
         assert (error[known] == 0).all()
         assert (upper[known] == 0).all()
-        if SIZE_MECHANISMS[mechanism].keeps_groups:
+        if SIZE_METHODS[mechanism].keeps_groups:
             np.testing.assert_array_equal(error == 0, most == 0)
 
 
@@ -182,7 +185,9 @@ def test_no_size_has_more_groups_than_the_area(tmp_path, mechanism):
 def test_no_flow_is_above_the_exact_total_and_a_lone_pair_has_it(tmp_path, estimator):
     areas = pa.table({"nation": ["r"] * 2, "state": ["a"] * 2, "town": ["a1", "a2"]})
     pairs = pa.table({"home": ["a1", "a2"], "work": ["a1", "a1"], "workers": [4, 1]})
-    spec = flow_worlds.spec_in(tmp_path, estimator=estimator, privacy__budget={"rho": "1/200"})
+    spec = flow_worlds.spec_in(
+        tmp_path, estimate__method=estimator, privacy__budget={"rho": "1/200"}
+    )
     made = trellis.run(spec, tmp_path / "run", data=pairs, hierarchy=areas)
     assert problems(made.path) == {}
     for level, size in zip(made.plan.levels, made.plan.sizes, strict=True):

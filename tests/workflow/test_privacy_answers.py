@@ -3,9 +3,10 @@
 import pytest
 
 import spine_worlds
+from measuring import measure
+from trellis import run
 from trellis.privacy.accounting import privacy_curve
 from trellis.privacy.ledger import Ledger
-from trellis.workflow.api import measure, run
 from trellis.workflow.progress import Silent
 from trellis.workflow.public import privacy_answers
 from trellis.workflow.public.finishing import finish

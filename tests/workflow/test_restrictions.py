@@ -14,7 +14,6 @@ from trellis.cli.app import app
 from trellis.errors import InputError, SpecError
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
-from trellis.spec.requirements import required_of_records
 from worlds import write_world
 
 HOMES = {
@@ -199,7 +198,7 @@ def test_trips_that_are_checked_restrict_and_trips_that_are_capped_do_not(
     tmp_path, changes, required
 ):
     spec = flow_worlds.spec_in(tmp_path, **changes)
-    assert list(required_of_records(spec)) == required
+    assert list(spec.required_of_records) == required
     plan = trellis.plan(spec, hierarchy=flow_worlds.AREAS)
     assert list(plan.protection.required) == required
 

@@ -14,8 +14,8 @@ from trellis.errors import SpecError
 from trellis.model.plans.shares import Shares
 from trellis.privacy.budget import Budget
 from trellis.privacy.neighbours import Neighbours
-from trellis.spec import yaml_reader
-from trellis.spec.values import to_fraction
+from trellis.spec.reading import yaml_reader
+from trellis.spec.sections.values import to_fraction
 from worlds import REMOVE, SPEC, changed
 
 

@@ -16,9 +16,10 @@ from trellis import Spec
 from trellis.errors import SpecError
 from trellis.model.plans.shares import Shares
 from trellis.privacy.ledger import Ledger
-from trellis.spec.histograms import Attribute, Zeros
-from trellis.spec.messages import _NEEDED
-from trellis.spec.spec import PrivacySpec
+from trellis.spec.reading.messages import _NEEDED
+from trellis.spec.sections.attributes import Attribute
+from trellis.spec.sections.privacy import PrivacySpec
+from trellis.spec.sections.rules import Zeros
 from worlds import REMOVE, SPEC, changed, write_world
 
 OPTIMAL = {"optimal": {"prior": "people.csv"}}

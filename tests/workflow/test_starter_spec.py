@@ -12,7 +12,7 @@ from trellis.cli.app import app
 from trellis.errors import SpecError
 from trellis.ingest.headers import is_header
 from trellis.spec import Spec
-from trellis.spec.gaps import GAP
+from trellis.spec.reading.gaps import GAP
 from worlds import SPEC, changed, write_world
 
 PRIVACY = ("unit", "neighbours", "max_contribution", "mechanism", "budget")

@@ -59,11 +59,9 @@ class Terminal:
                 "best fit: the solver stopped early. See release/README.md."
             )
 
-    def say_bindings(self, spec: Spec) -> None:
-        """What binds the records because the spec does not say."""
-        from trellis.spec.requirements import unsaid_bindings
-
-        for line in unsaid_bindings(spec):
+    def say_notes(self, spec: Spec) -> None:
+        """Old spellings, and what the spec leaves unsaid."""
+        for line in spec.notes:
             self.say(line)
 
     def advise(self, text: str) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 
 from trellis.estimate.evidence import Evidence
 from trellis.estimate.projection import project_l2_families
-from trellis.model.plans.plan import TOTAL
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
+from trellis.model.tables.queries import TOTAL
 
 
 def estimate_bottomup(measurements: Measurements, tie_seed: int) -> Estimates:

@@ -14,8 +14,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.plans.plan import DETAILED, TOTAL
 from trellis.model.results.measurements import Measurements
+from trellis.model.tables.queries import DETAILED, TOTAL
 
 Marks = NDArray[np.bool_]
 

@@ -1,4 +1,7 @@
-"""The estimators a spec can name, behind one protocol."""
+"""The estimators of tables that are held in memory, behind one protocol.
+
+Histograms and flows, which are not, have packages of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,10 @@ from trellis.estimate.best_linear import estimate_gls
 from trellis.estimate.bottomup import estimate_bottomup
 from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
-from trellis.model.plans.flow_estimators import FLOW_ESTIMATORS
-from trellis.model.plans.plan import Plan
-from trellis.model.plans.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS
+from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.methods import BOTTOMUP, GLS, GLS_TOPDOWN, TOPDOWN
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
-from trellis.model.trees.flows import FLOWS
 
 
 class Estimator(Protocol):
@@ -23,41 +24,21 @@ class Estimator(Protocol):
     def __call__(self, measurements: Measurements, tie_seed: int) -> Estimates: ...
 
 
-METHODS: dict[str, Estimator] = {
-    "gls_topdown": estimate_gls_topdown,
-    "topdown": estimate_topdown,
-    "gls": estimate_gls,
-    "bottomup": estimate_bottomup,
+ESTIMATORS: dict[str, Estimator] = {
+    GLS_TOPDOWN.name: estimate_gls_topdown,
+    TOPDOWN.name: estimate_topdown,
+    GLS.name: estimate_gls,
+    BOTTOMUP.name: estimate_bottomup,
+    **dict.fromkeys(SIZE_METHODS, estimate_group_sizes),
 }
-"""For counts."""
-
-
-def methods_for(plan: Plan) -> dict[str, Estimator]:
-    """The methods that can work on what a plan measures."""
-    if plan.skips_unused:
-        return {"topdown": METHODS["topdown"]}
-    if plan.histogram is not None:
-        return {name: METHODS[name] for name in ("gls_topdown", "topdown", "gls")}
-    if plan.kind == FLOWS:
-        return dict.fromkeys(FLOW_ESTIMATORS, _flows_by_level)
-    if plan.kind != GROUP_SIZES:
-        return METHODS if plan.spine is None else {k: METHODS[k] for k in ("gls_topdown", "gls")}
-    fitting = [name for name, m in SIZE_MECHANISMS.items() if m.query == plan.cell_query]
-    return dict.fromkeys(fitting, estimate_group_sizes)
-
-
-def _flows_by_level(measurements: Measurements, tie_seed: int) -> Estimates:
-    del measurements, tie_seed
-    raise AssertionError("Flows are estimated level by level: trellis.estimate.flows.")
 
 
 def estimate(measurements: Measurements, tie_seed: int) -> Estimates:
     """Apply the method that the plan names."""
-    methods = methods_for(measurements.plan)
-    method = methods.get(measurements.plan.method)
-    if method is None:
+    plan = measurements.plan
+    if plan.method.name not in (fitting := plan.design.fitting(plan)):
         raise SpecError(
-            f"There is no estimate.method {measurements.plan.method!r}; use one of "
-            f"{', '.join(methods)}."
+            f"estimate.method {plan.method} does not fit what was measured; use one of "
+            f"{', '.join(fitting)}."
         )
-    return method(measurements, tie_seed)
+    return ESTIMATORS[plan.method.name](measurements, tie_seed)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trellis.evaluate.charts import Axis, Series, line_chart
 from trellis.evaluate.measures import statistics
 from trellis.evaluate.public_run import AREAS, PublicRun
-from trellis.model.plans.counted import counted_in, in_percent
+from trellis.model.plans.percent import in_percent
 
 _CLASSES_PER_DECADE = 2
 _SMALLEST_CLASS = 5
@@ -65,7 +65,7 @@ def margins_by_size(run: PublicRun) -> str:
         return ""
     return line_chart(
         "Margin of error by size of the count",
-        Axis(f"published count ({counted_in(run.plan.kind)})", log=True),
+        Axis(f"published count ({run.plan.design.counted_in})", log=True),
         Axis(f"half the {in_percent(run.plan.confidence)} interval, % of the count", log=True),
         lines,
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trellis.evaluate.html import data_block, link, number, paragraph, resource, section, table
 from trellis.evaluate.measures import ALL_CELLS, MOST_CELLS, Measure, measures
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.plans.counted import counted_in, in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.model.trees.hierarchy import Hierarchy
 
 MOST_BYTES = 16_000_000
@@ -72,16 +72,16 @@ def _levels(run: PublicRun) -> tuple[str, ...]:
 
 def _how_to_use(run: PublicRun, names: list[str]) -> str:
     text = (
-        f"Open an area to see the areas in it. Counts are in {counted_in(run.plan.kind)}. The "
+        f"Open an area to see the areas in it. Counts are in {run.plan.design.counted_in}. The "
         "black mark is the published number"
     )
     text += (
         f", the blue band its interval of {in_percent(run.plan.confidence)} confidence. Exact is "
         "what has no noise."
-        if run.plan.has_variances
+        if run.plan.method.has_variances
         else ". The method of this release has no intervals."
     )
-    if run.plan.histogram is not None:
+    if run.plan.design.by_query:
         text += " Here is the smallest table of each level; the others are files."
     if ALL_CELLS in names:
         text += " Sums of several cells have no interval."
@@ -162,7 +162,7 @@ def _plain(run: PublicRun) -> str:
 
 def _percent(run: PublicRun) -> str:
     """What stands before a word for an interval, where there are any."""
-    return f"{in_percent(run.plan.confidence)} " if run.plan.has_variances else ""
+    return f"{in_percent(run.plan.confidence)} " if run.plan.method.has_variances else ""
 
 
 def _row(run: PublicRun, level: int, index: int, measure: Measure) -> list[str]:

@@ -12,8 +12,8 @@ from trellis.evaluate.accuracy import table_errors
 from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import paragraph, picture, section, table
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.plans.counted import in_percent
-from trellis.model.plans.flow_estimators import looks_below
+from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.percent import in_percent
 
 Flow = tuple[str, str, int, float]
 """Origin, destination, count, standard error; largest first."""
@@ -24,7 +24,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 
 def flows_between_areas(run: PublicRun) -> str:
     """A chord picture of the coarsest pairs, and a table of the largest flows of the finest."""
-    shape = run.plan.flow
+    shape = run.plan.design_as(FlowDesign).shape
     assert shape is not None
     fine = shape.leaf_pairs
     both_split = (level for level in range(fine) if min(shape.depths(level)) >= 1)
@@ -60,7 +60,7 @@ def how_accurate_flows_are(run: PublicRun) -> str:
     title = "Standard error of a flow (trips), median of those listed"
     rests_on = (
         "the best linear unbiased estimate from all measurements above and below it"
-        if looks_below(run.plan.method)
+        if run.plan.method.looks_below
         else "its own measurement"
     )
     return section(

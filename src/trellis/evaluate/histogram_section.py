@@ -12,10 +12,10 @@ from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import bullets, link, paragraph, picture, section, table
 from trellis.evaluate.public_run import RELEASE, PublicRun
 from trellis.evaluate.sections import margin_section
-from trellis.model.plans.histograms import HistogramPlan
-from trellis.model.plans.plan import TOTAL, Plan
+from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.plan import Plan
 from trellis.model.tables.codebook import bounds_in_words, factors_in_words
-from trellis.model.tables.queries import parse_query
+from trellis.model.tables.queries import TOTAL, parse_query
 from trellis.storage.atomic import read_json
 from trellis.storage.constraints import read_constraints
 
@@ -23,10 +23,9 @@ from trellis.storage.constraints import read_constraints
 def published_tables(run: PublicRun) -> str:
     """Each table with its size and its standard errors."""
     plan = run.plan
-    assert plan.histogram is not None
     rows, totals = [], []
     errors = {found.name: found for found in table_errors(run)}
-    for level, query in plan.histogram.tables:
+    for level, query in plan.design_as(HistogramDesign).tables:
         found = errors.get(f"{level}/{query.replace(' * ', ',')}")
         if query == TOTAL and found is not None:
             totals.append((level, found.median))
@@ -51,7 +50,7 @@ def published_tables(run: PublicRun) -> str:
 
 
 def _published(plan: Plan) -> str:
-    if plan.is_whole:
+    if plan.method.whole:
         return "The published count is whole and not negative."
     return "The published count is this estimate: a real number, which may be negative."
 
@@ -72,10 +71,11 @@ def what_is_counted(run: PublicRun) -> str:
 def what_the_counts_keep(run: PublicRun) -> str:
     """Rules and bounds, and the audit of edit rules."""
     plan = run.plan
-    assert plan.histogram is not None
-    if not plan.is_whole:
+    if not plan.method.whole:
         return ""
-    kept = [f"Nobody is counted in {rule}." for rule in plan.histogram.structural_zeros]
+    kept = [
+        f"Nobody is counted in {rule}." for rule in plan.design_as(HistogramDesign).structural_zeros
+    ]
     kept += bounds_in_words(read_constraints(run.path, plan, run.hierarchy))
     audit = run.path / RELEASE / "edit_rules.json"
     lines = read_json(audit) if audit.exists() else []
@@ -88,14 +88,14 @@ def what_the_counts_keep(run: PublicRun) -> str:
     return section(
         "Rules",
         bullets(kept) if kept else "",
-        paragraph(_edit_rules(plan.histogram)) if rows else "",
+        paragraph(_edit_rules(plan.design_as(HistogramDesign))) if rows else "",
         table(["level", "rule", "areas it applies to", "areas that break it"], rows)
         if rows
         else "",
     )
 
 
-def _edit_rules(histogram: HistogramPlan) -> str:
+def _edit_rules(histogram: HistogramDesign) -> str:
     if histogram.enforce_edit_rules:
         return "Edit rules hold where sums and bounds allow; areas that break one are counted here."
     return "Edit rules are checked and not enforced."
@@ -103,8 +103,7 @@ def _edit_rules(histogram: HistogramPlan) -> str:
 
 def how_to_read_a_histogram_margin(run: PublicRun) -> str:
     """An example, from the first table that has a margin."""
-    assert run.plan.histogram is not None
-    for level, query in run.plan.histogram.tables:
+    for level, query in run.plan.design_as(HistogramDesign).tables:
         found = run.table(f"{level}/{query.replace(' * ', ',')}")
         if found["lower"].null_count:
             return ""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from trellis.evaluate.html import LEAST_DECIMALS, decimals_for
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
 
 MOST_CELLS = 60
 """So many cells of a table are shown area by area; the others are in the tables."""
@@ -75,10 +74,10 @@ def measures(run: PublicRun, level: str) -> list[Measure]:
     Of a histogram that is the smallest table: its others may have thousands of cells for each area.
     """
     found: dict[str, Measure] = {}
-    if run.plan.kind == GROUP_SIZES:
+    if run.has_statistics:
         found |= {measure.name: measure for measure in statistics(run, level)}
     tables = run.tables(level)
-    for table in tables if run.plan.histogram is None else tables[:1]:
+    for table in tables[:1] if run.plan.design.by_query else tables:
         found |= {measure.name: measure for measure in _cells(run, level, table)}
     return list(found.values())
 

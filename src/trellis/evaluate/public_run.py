@@ -41,9 +41,14 @@ class PublicRun:
         """
         folder = self.path / RELEASE
         if not (folder / level).is_dir():
-            return [level] if self.plan.histogram is None else []
+            return [] if self.plan.design.by_query else [level]
         names = [f"{level}/{path.stem}" for path in (folder / level).glob("*.parquet")]
         return sorted(names, key=lambda name: (self.n_rows(name), name))
+
+    @property
+    def has_statistics(self) -> bool:
+        """Whether statistics of areas are published besides their counts."""
+        return (self.path / RELEASE / "statistics").is_dir()
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """A released table, such as `county` or `statistics/county`."""

@@ -22,9 +22,11 @@ from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
 from trellis.execution.progress import in_parts
-from trellis.model.trees.flows import FLOWS
 
-SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
+Sections = tuple[Callable[[PublicRun], str], ...]
+"""A report from its head to its foot."""
+
+SECTIONS: Sections = (
     sections.what_is_released,
     sections.what_is_protected,
     sections.what_is_not_protected,
@@ -37,7 +39,7 @@ SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     area_tree,
     sections.how_to_cite,
 )
-HISTOGRAM_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
+HISTOGRAM_SECTIONS: Sections = (
     sections.what_is_released,
     what_is_counted,
     sections.what_is_protected,
@@ -52,7 +54,7 @@ HISTOGRAM_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
     sections.how_to_cite,
 )
 
-FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
+FLOW_SECTIONS: Sections = (
     sections.what_is_released,
     flows_between_areas,
     sections.what_is_protected,
@@ -65,10 +67,8 @@ FLOW_SECTIONS: tuple[Callable[[PublicRun], str], ...] = (
 )
 
 
-def report_page(run: PublicRun) -> str:
+def report_page(run: PublicRun, sections: Sections = SECTIONS) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
-    kind = "histogram" if run.plan.histogram is not None else run.plan.kind
-    makers = {"histogram": HISTOGRAM_SECTIONS, FLOWS: FLOW_SECTIONS}.get(kind, SECTIONS)
-    made = {make: make(run) for make in in_parts(makers)}
+    made = {make: make(run) for make in in_parts(sections)}
     body = [f"<h1>{escape(run.plan.release)}</h1>", *filter(None, made.values())]
     return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "", run.notice)

@@ -22,25 +22,22 @@ from trellis.evaluate.html import (
 from trellis.evaluate.measures import measures
 from trellis.evaluate.privacy_pictures import privacy_curve, tradeoff_curve
 from trellis.evaluate.public_run import PublicRun
-from trellis.model.plans.counted import counted_for, counted_in, in_percent
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
+from trellis.model.plans.percent import in_percent
 from trellis.model.plans.statement import (
     attacks_in_words,
     guarantee_in_words,
     stated_delta,
     unprotected_in_words,
 )
-from trellis.model.trees.flows import FLOWS
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
 
 
 def what_is_released(run: PublicRun) -> str:
     plan = run.plan
-    what = {GROUP_SIZES: "Groups by size", FLOWS: "Flows"}.get(plan.kind, "Counts")
-    counted = "possible pairs" if plan.kind == FLOWS else counted_for(plan.kind)
+    what, counted = plan.design.title, plan.design.counted_at_most
     cells = "" if plan.schema.n_cells == 1 else f", {plan.schema.n_cells:,} cells for each area"
-    together = " and put together so that they add up" if plan.adds_up else ""
+    together = " and put together so that they add up" if plan.method.adds_up else ""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{areas:,}</td><td>{_files(run, name)}</td></tr>"
         for name, areas in zip(plan.levels, plan.areas, strict=True)
@@ -132,17 +129,21 @@ def where_the_budget_went(run: PublicRun) -> str:
     return section(
         "Where the budget went",
         picture(bar_chart("Share of the budget", " %", bars)),
-        table(["level", "query", "share", f"sd of the noise ({counted_in(plan.kind)})"], rows),
+        table(["level", "query", "share", f"sd of the noise ({plan.design.counted_in})"], rows),
     )
 
 
 def how_accurate_it_is(run: PublicRun) -> str:
-    if run.plan.expected_errors is None:
+    if run.plan.forecast.errors is None:
         return section(
             "How accurate it is",
             paragraph("The method of this release has no margins of error."),
         )
-    unit, errors, by_size = counted_in(run.plan.kind), list(table_errors(run)), margins_by_size(run)
+    unit, errors, by_size = (
+        run.plan.design.counted_in,
+        list(table_errors(run)),
+        margins_by_size(run),
+    )
     rows = [[e.name, f"{e.rows:,}", *map(_three, (e.least, e.median, e.most))] for e in errors]
     bars = [(e.name, e.median) for e in errors]
     return section(
@@ -161,7 +162,7 @@ def how_accurate_it_is(run: PublicRun) -> str:
 
 def _statistics(run: PublicRun) -> str:
     """How wide the intervals of statistics of group sizes are."""
-    if run.plan.kind != GROUP_SIZES:
+    if not run.has_statistics:
         return ""
     rows = [
         [level, statistic, number(width, decimals_for(width))]
@@ -180,7 +181,7 @@ def _three(value: float) -> str:
 
 def how_to_read_a_margin(run: PublicRun) -> str:
     """An example: the first interval with two ends, or else the first number with noise."""
-    if run.plan.expected_errors is None:
+    if run.plan.forecast.errors is None:
         return ""
     narrow = ""
     for level, name in enumerate(run.plan.levels):
@@ -240,6 +241,6 @@ def how_to_cite(run: PublicRun) -> str:
         paragraph("Put the publisher's name and the place of publication around this:"),
         f'<p class="cite">{escape(text)}</p>',
         paragraph("State the interval with every number that you quote.")
-        if plan.has_variances
+        if plan.method.has_variances
         else "",
     )

@@ -23,7 +23,7 @@ def effect_chart(effects: Sequence[Effect]) -> str:
 def areas_of_interest(run: PublicRun) -> str:
     """Tables of areas, and what the spine does; nothing for a release without them."""
     plan = run.plan
-    if plan.effects is None:
+    if plan.forecast.effects is None:
         return ""
     parts = []
     for area in plan.interests:
@@ -37,5 +37,5 @@ def areas_of_interest(run: PublicRun) -> str:
             "the published levels and areas as sums of their leaves. Before: without the spine. "
         )
         parts += [paragraph(said + "; ".join(plan.spine.steps).capitalize() + ".")]
-        parts += [picture(effect_chart(plan.effects))]
+        parts += [picture(effect_chart(plan.forecast.effects))]
     return section("Areas of interest", *parts)

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from trellis.errors import InputError
 from trellis.ingest.duckdb import Reader, Source, open_source
+from trellis.ingest.histograms import tabulate_long
 from trellis.ingest.rows import MOST, check_type
+from trellis.model.tables.schema import Schema
+from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
 
 Form = Mapping[str, int]
@@ -160,3 +163,16 @@ def _whole(leaves: NDArray[np.float64]) -> NDArray[np.int64]:
     """Whole numbers whose sums over runs of leaves, such as areas above them, move by at most 1."""
     ends = np.rint(np.cumsum(leaves, axis=0)).astype(np.int64)
     return np.diff(ends, axis=0, prepend=0)
+
+
+def public_histograms(
+    source: Source,
+    hierarchy: Hierarchy,
+    schema: Schema,
+    area: str,
+    columns: Mapping[str, str],
+    count: str | None,
+    width: int | None = None,
+) -> SparseCounts:
+    """Public counts by cell from a table that is laid out like records of histograms."""
+    return tabulate_long(source, hierarchy, schema, area, columns, count, width).leaves

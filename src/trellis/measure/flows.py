@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.confidential.flows import TrueLevel
-from trellis.privacy.bits import RandomBits
-from trellis.privacy.mechanisms import Mechanism
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.model.plans.query import PlannedQuery
 
 Ints = NDArray[np.int64]
 
@@ -22,7 +22,7 @@ ABSENT = -1
 
 
 def noisy_children(
-    truth: TrueLevel, parents: Ints, start: Ints, noise: Mechanism, bits: RandomBits
+    truth: TrueLevel, parents: Ints, start: Ints, query: PlannedQuery, noise: ChargedNoise
 ) -> tuple[Ints, Ints]:
     """Noisy counts of all children, and their positions among the nodes that are not zero.
 
@@ -30,7 +30,7 @@ def noisy_children(
     """
     from trellis.numerics.flow_children import add_to_children  # compiles
 
-    values = noise.sample(int(start[-1]), bits)
+    values = noise.sample(query, int(start[-1]))
     positions = np.full(values.size, ABSENT, dtype=np.int64)
     add_to_children(truth.start, truth.within, truth.count, parents, start, values, positions)
     return values, positions

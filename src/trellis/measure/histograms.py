@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.confidential.histograms import TrueHistograms
-from trellis.errors import LedgerError, StructureError
+from trellis.errors import StructureError
 from trellis.execution.progress import in_parts
 from trellis.execution.threads import available_workers
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.measured_rows import EveryRow
-from trellis.model.tables.queries import Query, parse_query
+from trellis.model.tables.queries import Query
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.privacy.bits import RandomBits
-from trellis.privacy.ledger import Claim
 from trellis.storage.histograms import MeasurementWriter, group_bounds
 
 
@@ -32,21 +32,16 @@ def measure_histograms(
     plan: Plan,
     hierarchy: Hierarchy,
     counts: TrueHistograms,
-    claim: Claim,
-    bits: RandomBits,
+    noise: ChargedNoise,
     workers: int | None = None,
 ) -> None:
     """Write noisy answers to all planned queries into `folder`, a run of areas at a time."""
-    levels = charged_levels(plan, hierarchy, counts, claim)
-    measure_queries(folder, plan, hierarchy, levels, plan.queries, bits, workers)
+    levels = true_levels(plan, hierarchy, counts)
+    measure_queries(folder, plan, hierarchy, levels, plan.queries, noise, workers)
 
 
-def charged_levels(
-    plan: Plan, hierarchy: Hierarchy, counts: TrueHistograms, claim: Claim
-) -> list[SparseCounts]:
-    """The true histograms by level; the claim proves that the noise of the plan was charged."""
-    if claim.guarantee != plan.privacy:
-        raise LedgerError("The ledger was charged for another plan. Start in a new run folder.")
+def true_levels(plan: Plan, hierarchy: Hierarchy, counts: TrueHistograms) -> list[SparseCounts]:
+    """The true histograms by level."""
     if counts.leaves.n_cells != plan.schema.n_cells:
         raise StructureError("The counts belong to another schema.")
     return counts.by_level(hierarchy)
@@ -58,20 +53,17 @@ def measure_queries(
     hierarchy: Hierarchy,
     levels: Sequence[SparseCounts],
     queries: Sequence[PlannedQuery],
-    bits: RandomBits,
+    noise: ChargedNoise,
     workers: int | None = None,
 ) -> None:
-    """Noisy answers to some planned queries: the rows that the plan, and the folder, ask for.
-
-    `bits` is shared by threads, as `OsRandom` allows; with another source give one worker.
-    """
+    """Noisy answers to some planned queries: the rows that the plan, and the folder, ask for."""
     with ThreadPoolExecutor(workers or available_workers()) as pool:
         futures = []
         for planned in queries:
             writer = MeasurementWriter(folder, plan, hierarchy, planned)
             cells = levels[hierarchy.index(planned.level)]
             futures += [
-                pool.submit(_write_part, writer, part, planned, cells, bits)
+                pool.submit(_write_part, writer, part, planned, cells, noise)
                 for part in range(len(writer.parts))
             ]
         try:
@@ -84,17 +76,17 @@ def measure_queries(
 
 def _write_part(
     writer: MeasurementWriter, part: int, planned: PlannedQuery, cells: SparseCounts,
-    bits: RandomBits,
+    noise: ChargedNoise,
 ) -> None:  # fmt: skip
     query, rows = writer.query, writer.rows
     with writer.part(part) as file:
         for begin, end in group_bounds(*writer.parts[part], query.n_cells):
             if isinstance(rows, EveryRow):
                 first, last = begin // query.n_cells, end // query.n_cells
-                file.write(first, noisy_answer(planned, query, cells, first, last, bits))
+                file.write(first, noisy_answer(planned, query, cells, first, last, noise))
             else:
                 area, cell = rows.located(begin, end)
-                values = noisy_rows(planned, query, cells, area, cell, bits)
+                values = noisy_rows(planned, query, cells, area, cell, noise)
                 file.write_rows(area, cell, values)
 
 
@@ -104,12 +96,12 @@ def noisy_answer(
     cells: SparseCounts,
     first: int,
     last: int,
-    bits: RandomBits,
+    noise: ChargedNoise,
 ) -> NDArray[np.int64]:
     """Areas `first : last` x cells of the query."""
     answer = cells.marginal(query.cell_of, query.n_cells, first, last)
     if planned.noise is not None:
-        answer += planned.noise.sample(answer.size, bits).reshape(answer.shape)
+        answer += noise.sample(planned, answer.size).reshape(answer.shape)
     return answer
 
 
@@ -119,21 +111,8 @@ def noisy_rows(
     cells: SparseCounts,
     area: NDArray[np.int64],
     cell: NDArray[np.int64],
-    bits: RandomBits,
+    noise: ChargedNoise,
 ) -> NDArray[np.int64]:
     """Single rows of the query, each an area and a cell."""
-    assert planned.noise is not None  # exact answers are complete
     answer = cells.marginal_rows(query.cell_of, query.n_cells, area, cell)
-    return answer + planned.noise.sample(answer.size, bits)
-
-
-def exact_histogram_answers(
-    plan: Plan, hierarchy: Hierarchy, counts: TrueHistograms
-) -> list[NDArray[np.int64]]:
-    """True answers to all planned queries, in their order: for small worlds and tests."""
-    levels = dict(zip(hierarchy.level_names, counts.by_level(hierarchy), strict=True))
-    queries = [parse_query(plan.schema, planned.query) for planned in plan.queries]
-    return [
-        levels[planned.level].marginal(query.cell_of, query.n_cells)
-        for planned, query in zip(plan.queries, queries, strict=True)
-    ]
+    return answer + noise.sample(planned, answer.size)

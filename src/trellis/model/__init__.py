@@ -1,6 +1,8 @@
 """Frozen, self-validating data that passes between the stages; NumPy only."""
 
-from trellis.model.plans.plan import ExpectedError, Plan, PlannedQuery
+from trellis.model.plans.forecast import ExpectedError
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.tables.schema import Schema

@@ -70,7 +70,7 @@ def node_variances(plan: Plan, tree: Hierarchy, spine: Spine | None) -> list[Flo
             continue
         values = levels[tree.index(query.level)]
         if query.share_class is None or spine is None:
-            values[:] = query.reckoned_variance
+            values[:] = query.assumed_variance
         else:
-            values[spine.rows(query.level, query.share_class)] = query.reckoned_variance
+            values[spine.rows(query.level, query.share_class)] = query.assumed_variance
     return levels

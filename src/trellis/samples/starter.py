@@ -16,7 +16,7 @@ import yaml
 
 from trellis.errors import SpecError
 from trellis.ingest.columns import TEXT_KIND, WHOLE_KIND, column_kinds
-from trellis.spec.gaps import GAP
+from trellis.spec.reading.gaps import GAP
 from trellis.storage.atomic import write_text
 
 _HEAD = """\

@@ -1,5 +1,6 @@
-"""The spec file and its validation."""
+"""The YAML file as types: one class for each kind of release."""
 
-from trellis.spec.spec import Spec
+from trellis.spec.kinds import SPECS
+from trellis.spec.release import Spec
 
-__all__ = ["Spec"]
+__all__ = ["SPECS", "Spec"]

@@ -1,26 +1,34 @@
-"""The keys of kind: flows."""
+"""The spec of a release of flows: trips between areas of origin and of destination."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
 
-from trellis.model.plans.flow_estimators import (
-    DEFAULT_FLOW_ESTIMATOR,
-    DEFAULT_PENALTY,
-    MOST_PENALTY,
-    has_penalty,
-)
+from pydantic import Field, model_validator
+
+from trellis.model.plans.flows import DEFAULT_PENALTY, FLOW_METHODS, MOST_PENALTY
+from trellis.model.plans.methods import Method
 from trellis.model.tables.schema import COLUMNS
-from trellis.model.trees.flows import FLOWS, Side
-from trellis.spec.base import Model
+from trellis.spec.release import PLACES_OF_A_HIERARCHY, DataSpec, EstimateSpec, Spec
+from trellis.spec.sections.base import Model
+from trellis.spec.sections.hierarchies import HierarchySpec
+from trellis.spec.sections.schema_key import with_schema_key
+from trellis.spec.sections.values import Exact, Name
 
-if TYPE_CHECKING:
-    from trellis.spec.spec import Spec
 
-FlowEstimatorName = Literal[
-    "chebyshev", "chebyshev_descending", "l2", "sparse", "gls_chebyshev", "gls_l2", "gls_sparse"
-]
+class FlowsData(DataSpec):
+    """One row per trip, or a table of numbers of trips."""
+
+    origin: str
+    destination: str
+    count: str | None = None
+    unit: str | None = None
+
+    def columns(self) -> tuple[list[str], list[str]]:
+        unit = [] if self.unit is None else [self.unit]
+        return [self.origin, self.destination, *unit], [] if self.count is None else [self.count]
 
 
 class TripsSpec(Model):
@@ -31,51 +39,117 @@ class TripsSpec(Model):
     above: Literal["reject", "cap"] = "reject"
 
 
-def with_flow_defaults(values: dict[str, Any]) -> dict[str, Any]:
-    """The keys of flows that a spec leaves out."""
-    if values.get("kind") != FLOWS:
+class FlowsEstimate(EstimateSpec):
+    """How the children of a pair are fitted to its count."""
+
+    method: Literal[
+        "chebyshev", "chebyshev_descending", "l2", "sparse", "gls_chebyshev", "gls_l2", "gls_sparse"
+    ] = "gls_chebyshev"
+    penalty: Exact | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_penalty(cls, values: Any) -> Any:
+        """Sparse methods have a penalty, whether or not the spec states it."""
+        if isinstance(values, dict) and (method := FLOW_METHODS.get(str(values.get("method")))):
+            usual = {"penalty": Fraction(DEFAULT_PENALTY)} if method.has_penalty else {}
+            return {**usual, **values}
         return values
-    values = {"tree": str(Side.DESTINATION), "estimator": DEFAULT_FLOW_ESTIMATOR, **values}
-    estimate = values.get("estimate", {})
-    if has_penalty(str(values["estimator"])) and isinstance(estimate, dict):
-        values["estimate"] = {"penalty": str(DEFAULT_PENALTY), **estimate}
-    return values
 
-
-def has_exact_number(spec: Spec) -> bool:
-    """Whether every unit has exactly max_contribution trips, so that their total cannot move."""
-    if spec.trips.number is None:
-        return spec.privacy.max_contribution == 1
-    return spec.trips.number == "exactly"
-
-
-def flow_faults(spec: Spec) -> Iterator[str]:
-    """Keys that do not go together."""
-    if spec.trips.above == "cap" and spec.data.unit is None:
-        yield "trips.above: cap needs data.unit, the column that tells whose a trip is."
-    if spec.trips.above == "cap" and has_exact_number(spec):
-        yield (
-            "trips.above: cap drops trips, so their number is not public. Write "
-            "trips: {number: at_most}; the grand total is then measured with noise."
-        )
-    if has_penalty(str(spec.estimator)) != (spec.estimate.penalty is not None):
-        yield "estimate.penalty goes with estimator: sparse or gls_sparse, no other."
-    if spec.estimate.penalty is not None and not 0 <= spec.estimate.penalty <= MOST_PENALTY:
-        yield (
-            "estimate.penalty is a number of standard deviations, from 0 (keep all) to "
-            f"{MOST_PENALTY}."
-        )
-    if spec.data.origin is not None and spec.data.origin == spec.data.destination:
-        yield f"data.origin and data.destination are both {spec.data.origin!r}. Name two columns."
-    ends = ("origin", "destination", "dest", spec.data.origin, spec.data.destination)
-    for name, categories in (spec.attributes or {}).items():
-        if name in (*COLUMNS, *ends):
-            yield (
-                f"attributes: {name!r} is the name of a column that tables have already, or that "
-                "holds an area. Rename the column of the records."
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if FLOW_METHODS[self.method].has_penalty != (self.penalty is not None):
+            raise ValueError("penalty goes with method: sparse or gls_sparse, no other")
+        if self.penalty is not None and not 0 <= self.penalty <= MOST_PENALTY:
+            raise ValueError(
+                f"penalty is a number of standard deviations, from 0 (keep all) to {MOST_PENALTY}"
             )
-        if len(categories) < 2 or len(set(categories)) != len(categories):
-            yield (
-                f"attributes.{name}: list two or more distinct categories; they are declared, "
-                "never read from the records."
+        return self
+
+
+with with_schema_key():
+
+    class FlowsSpec(Spec):
+        """Trips between areas; `schema` has the attributes of a trip, if any."""
+
+        title: ClassVar[str] = "flows between areas"
+        methods: ClassVar[Mapping[str, Method]] = FLOW_METHODS
+
+        kind: Literal["flows"] = "flows"
+        data: FlowsData
+        estimate: FlowsEstimate = FlowsEstimate()
+        tree: Literal["destination", "origin"] = "destination"
+        destinations: HierarchySpec | None = None
+        trips: TripsSpec = TripsSpec()
+        schema: dict[Name, tuple[str, ...]] | None = Field(default=None)  # type: ignore[assignment]
+
+        @property
+        def attributes(self) -> Mapping[str, tuple[str, ...]]:
+            """Attributes of a trip with their categories."""
+            declared: Any = self.schema
+            return declared or {}
+
+        def columns(self) -> tuple[list[str], list[str]]:
+            texts, numbers = super().columns()
+            return [*texts, *self.attributes], numbers
+
+        @property
+        def has_exact_number(self) -> bool:
+            """Whether every unit has exactly max_contribution trips: their total cannot move."""
+            if self.trips.number is None:
+                return self.privacy.max_contribution == 1
+            return self.trips.number == "exactly"
+
+        @property
+        def hierarchies(self) -> dict[str, HierarchySpec]:
+            others = {} if self.destinations is None else {"destinations": self.destinations}
+            return {"hierarchy": self.hierarchy, **others}
+
+        @property
+        def caps_contributions(self) -> bool:
+            return self.trips.above == "cap"
+
+        @property
+        def required_of_records(self) -> tuple[str, ...]:
+            if self.data.unit is None or self.caps_contributions:
+                return ()
+            unit, number = self.privacy.unit, self.privacy.max_contribution
+            how_many = "exactly" if self.has_exact_number else "at most"
+            distinct = f"different pairs of areas for all trips of a {unit}"
+            return (
+                f"{how_many} {number} trip(s) of each {unit}",
+                *([distinct] if self.trips.distinct else []),
             )
+
+        def _faults(self) -> Iterator[str]:
+            yield from super()._faults()
+            if self.caps_contributions and self.data.unit is None:
+                yield "trips.above: cap needs data.unit, the column that tells whose a trip is."
+            if self.caps_contributions and self.has_exact_number:
+                yield (
+                    "trips.above: cap drops trips, so their number is not public. Write "
+                    "trips: {number: at_most}; the grand total is then measured with noise."
+                )
+            if self.data.origin == self.data.destination:
+                yield (
+                    f"data.origin and data.destination are both {self.data.origin!r}. Name two "
+                    "columns."
+                )
+            yield from self._attribute_faults()
+
+        def _attribute_faults(self) -> Iterator[str]:
+            ends = ("origin", "destination", "dest", self.data.origin, self.data.destination)
+            for name, categories in self.attributes.items():
+                if name in (*COLUMNS, *ends):
+                    yield (
+                        f"schema: {name!r} is the name of a column that tables have already, or "
+                        "that holds an area. Rename the column of the records."
+                    )
+                if len(categories) < 2 or len(set(categories)) != len(categories):
+                    yield (
+                        f"schema.{name}: list two or more distinct categories; they are declared, "
+                        "never read from the records."
+                    )
+
+        def _places(self) -> dict[str, Any]:
+            return {**super()._places(), "destinations": PLACES_OF_A_HIERARCHY}

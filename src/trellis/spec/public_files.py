@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trellis.errors import SpecError
-from trellis.spec.planning import OptimalSharesSpec, PriorSpec
+from trellis.spec.sections.planning import OptimalSharesSpec, PriorSpec
 
 if TYPE_CHECKING:
-    from trellis.spec.spec import Spec
+    from trellis.spec.release import Spec
 
 
 def confidential_source_faults(spec: Spec) -> Iterator[str]:
@@ -21,18 +21,6 @@ def confidential_source_faults(spec: Spec) -> Iterator[str]:
     for key, layout in spec.hierarchies.items():
         if spec.comes_with_records(layout.file) and not layout.public:
             yield undeclared_areas(key)
-    for name, listed in spec.areas.items():
-        if spec.comes_with_records(listed.source) and not listed.public:
-            yield undeclared_interests(name)
-    register = spec.group_register
-    if register is not None and spec.comes_with_records(register.source):
-        yield REGISTER
-    for constraint in spec.constraints or ():
-        if spec.comes_with_records(constraint.source):
-            yield (
-                f"constraints: {constraint.name}: the bounds come from the confidential file. "
-                "Bounds are published and not protected: name a public file."
-            )
     shares = spec.privacy.shares
     if isinstance(shares, OptimalSharesSpec) and shares.optimal.prior is not None:
         yield from prior_faults(spec, shares.optimal.prior)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.tables.rules import impossible_cells
@@ -52,8 +53,7 @@ def write_constraints(folder: Path, constraints: Constraints) -> None:
 
 def read_constraints(folder: Path, plan: Plan, hierarchy: Hierarchy) -> Constraints:
     """What was stated when the run began, with the structural zeros of the plan."""
-    histogram = plan.histogram
-    assert histogram is not None
+    histogram = plan.design_as(HistogramDesign)
     impossible = impossible_cells(plan.schema, histogram.ordered, histogram.structural_zeros)
     path = folder / FILE
     if not path.exists():

@@ -8,8 +8,11 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 
-FORMAT = 2
-"""Format 1 had no number. A form that older programs would misread gets the next one."""
+FORMAT = 3
+"""Format 1 had no number; since format 3, histograms are a kind of their own.
+
+A form that older programs would misread gets the next one.
+"""
 
 
 def without_format(content: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import FIT_TOLERANCE, HistogramEstimates, Margin
 from trellis.model.tables.queries import parse_query
@@ -42,18 +43,17 @@ def write_histogram_estimates(folder: Path, estimates: HistogramEstimates) -> No
 
 def read_histogram_estimates(folder: Path, plan: Plan, hierarchy: Hierarchy) -> HistogramEstimates:
     with refusing_damage(folder):
-        assert plan.histogram is not None
         counts = tuple(
             read_counts(folder / f"level={name}.parquet", size, plan.schema.n_cells)
             for name, size in zip(hierarchy.level_names, hierarchy.sizes, strict=True)
-            if plan.is_whole
+            if plan.method.whole
         )
         margins = {
             (level, query): _read_margin(folder, level, query, plan)
-            for level, query in plan.histogram.tables
+            for level, query in plan.design_as(HistogramDesign).tables
             if _margins_file(folder, level, query).exists()  # not by a method without variances
         }
-        distance = read_distance(folder) if plan.is_whole else 0.0
+        distance = read_distance(folder) if plan.method.whole else 0.0
         return HistogramEstimates(hierarchy, plan.schema, counts, margins, distance)
 
 

@@ -29,7 +29,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trellis.errors import RunFolderError
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.measured_rows import EveryRow, MeasuredRows, UsedRows
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.schema import Schema
@@ -93,7 +95,7 @@ def measured_rows(
     level = hierarchy.index(planned.level)
     query = parse_query(plan.schema, planned.query)
     above = None
-    if plan.skips_unused and planned.noise is not None and level:
+    if plan.design_as(HistogramDesign).skips_unused and planned.noise is not None and level:
         above = decisive_counts(folder, plan, hierarchy, level - 1)
     if above is None:
         return EveryRow(hierarchy.size(level), query.n_cells)
@@ -244,7 +246,7 @@ class MeasuredHistograms:
         """For each level, root first, the variance of each query; 0 where it is exact."""
         return [
             {
-                q.query: q.reckoned_variance
+                q.query: q.assumed_variance
                 for (level, _), q in self._planned.items()
                 if level == name
             }
@@ -268,7 +270,9 @@ class MeasuredHistograms:
     def decisive_counts(self) -> list[SparseCounts]:
         """Whole counts of the levels that decided what was measured below them, root first."""
         found: list[SparseCounts] = []
-        for level in range(self.hierarchy.n_levels - 1 if self.plan.skips_unused else 0):
+        for level in range(
+            self.hierarchy.n_levels - 1 if self.plan.design_as(HistogramDesign).skips_unused else 0
+        ):
             counts = decisive_counts(self._folder, self.plan, self.hierarchy, level)
             if counts is None:
                 break

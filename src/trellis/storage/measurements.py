@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.errors import RunFolderError
-from trellis.model.plans.plan import TOTAL, Plan, PlannedQuery
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.results.measurements import Measurements
+from trellis.model.tables.queries import TOTAL
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.model.trees.spine import Spine
 from trellis.storage.cells import cell_columns

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import RunFolderError, TrellisError
-from trellis.model.plans.histograms import HistogramPlan
-from trellis.model.plans.plan import ExpectedError, Plan, PlannedQuery
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
-from trellis.model.tables.queries import TOTAL
+from trellis.model.plans.design import Design
+from trellis.model.plans.designs import DESIGNS
+from trellis.model.plans.forecast import ExpectedError, Forecast
+from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.schema import Recode, Schema
-from trellis.model.trees.flows import FLOWS, FlowShape, Side
+from trellis.model.trees.areas import Effect
 from trellis.privacy.budget import Budget
 from trellis.privacy.changes import PARTITION, Table
 from trellis.privacy.flow_changes import FlowQuery, FlowTable
@@ -30,7 +32,6 @@ PARTITION_NAME = "partition"
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    weights = None if plan.weights is None else [str(weight) for weight in plan.weights]
     return {
         "format": FORMAT,
         "release": plan.release,
@@ -45,18 +46,16 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "budget": {k: str(v) for k, v in asdict(plan.budget).items() if v is not None},
         "queries": [query_to_json(query) for query in plan.queries],
         "unprotected_totals": list(plan.unprotected_totals),
-        "method": plan.method,
+        "method": plan.method.name,
         "confidence": str(plan.confidence),
         "hierarchy_sha256": plan.hierarchy_digest,
         "expected_standard_errors": (
-            None if plan.expected_errors is None else [asdict(e) for e in plan.expected_errors]
+            None if plan.forecast.errors is None else [asdict(e) for e in plan.forecast.errors]
         ),
-        **({} if weights is None else {"weights": weights}),
-        **({} if plan.flow is None else {"flow": asdict(plan.flow)}),
-        **({} if plan.penalty is None else {"penalty": str(plan.penalty)}),
         **({"recodes": _recodes_to_json(plan.schema)} if plan.schema.recodes else {}),
-        **({"histogram": asdict(plan.histogram)} if plan.histogram is not None else {}),
+        **plan.design.to_json(),
         **spine_to_json(plan),
+        **_effects_to_json(plan.forecast),
     }
 
 
@@ -72,10 +71,9 @@ def read_plan(path: Path) -> Plan:
 
 def plan_from_json(content: dict[str, Any]) -> Plan:
     protection = content["protection"]
-    errors, weights = content["expected_standard_errors"], content.get("weights")
+    design = _design_from_json(content)
     return Plan(
         release=content["release"],
-        kind=content["kind"],
         dataset=content["dataset"],
         levels=tuple(level["level"] for level in content["levels"]),
         sizes=tuple(level["nodes"] for level in content["levels"]),
@@ -89,42 +87,33 @@ def plan_from_json(content: dict[str, Any]) -> Plan:
             tuple(protection.get("required", (NOT_KNOWN,))),
         ),
         budget=Budget(**{name: Fraction(value) for name, value in content["budget"].items()}),
-        queries=tuple(_query_from_json(query, content["kind"]) for query in content["queries"]),
+        queries=tuple(_query_from_json(query) for query in content["queries"]),
         unprotected_totals=tuple(content["unprotected_totals"]),
-        method=content["method"],
+        method=design.method(content["method"]),
+        design=design,
         confidence=Fraction(content["confidence"]),
         hierarchy_digest=content["hierarchy_sha256"],
-        expected_errors=None if errors is None else tuple(ExpectedError(**e) for e in errors),
-        weights=None if weights is None else tuple(map(Fraction, weights)),
-        flow=_shape_from_json(content["flow"]) if "flow" in content else None,
-        penalty=Fraction(content["penalty"]) if "penalty" in content else None,
-        histogram=_histogram_from_json(content.get("histogram")),
+        forecast=_forecast_from_json(content),
         **spine_from_json(content),
     )
 
 
-def _histogram_from_json(content: dict[str, Any] | None) -> HistogramPlan | None:
-    if content is None:
-        return None
-    return HistogramPlan(
-        tables=tuple((level, query) for level, query in content["tables"]),
-        microdata=content["microdata"],
-        ordered=tuple(content["ordered"]),
-        structural_zeros=tuple(content["structural_zeros"]),
-        zeros_bind_records=content.get("zeros_bind_records", True),
-        edit_rules=tuple(content["edit_rules"]),
-        enforce_edit_rules=content["enforce_edit_rules"],
-        passes=tuple(content["passes"]),
-        measurements=content["measurements"],
-    )
+def _design_from_json(content: dict[str, Any]) -> Design:
+    """What the kind adds. Before histograms were a kind, they were counts with one more key."""
+    kind = HistogramDesign.kind if "histogram" in content else content["kind"]
+    return DESIGNS[kind].from_json(content)
 
 
-def _shape_from_json(content: dict[str, Any]) -> FlowShape:
-    return FlowShape(
-        Side(content["tree"]),
-        tuple(content["origin_levels"]),
-        tuple(content["destination_levels"]),
-        tuple(content["attributes"]),
+def _effects_to_json(forecast: Forecast) -> dict[str, Any]:
+    effects = forecast.effects
+    return {} if effects is None else {"effects": [asdict(effect) for effect in effects]}
+
+
+def _forecast_from_json(content: dict[str, Any]) -> Forecast:
+    errors, effects = content["expected_standard_errors"], content.get("effects")
+    return Forecast(
+        None if errors is None else tuple(ExpectedError(**e) for e in errors),
+        None if effects is None else tuple(Effect(**effect) for effect in effects),
     )
 
 
@@ -150,14 +139,14 @@ def query_to_json(query: PlannedQuery) -> dict[str, Any]:
     return {**content, "noise": noise, **_table_to_json(query.table), **of}
 
 
-def _query_from_json(content: dict[str, Any], kind: str) -> PlannedQuery:
+def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
     noise = content["noise"]
     return PlannedQuery(
         content["level"],
         content["query"],
         Fraction(content["share"]),
         None if noise is None else mechanism(noise["law"], noise["parameter"]),
-        _table_from_json(content, kind),
+        _table_from_json(content),
         content.get("class"),
     )
 
@@ -170,10 +159,10 @@ def _table_to_json(table: Table) -> dict[str, Any]:
     return {"table": PARTITION_NAME}
 
 
-def _table_from_json(content: dict[str, Any], kind: str) -> Table:
-    """What a query costs. Before there was a key `table`, kind and query told it."""
-    by_kind = content["query"] if kind in (GROUP_SIZES, FLOWS) else PARTITION_NAME
-    name = content.get("table", PARTITION_NAME if by_kind == TOTAL else by_kind)
+def _table_from_json(content: dict[str, Any]) -> Table:
+    """What a query costs. Before there was a key `table`, the bound that it rests on told it."""
+    is_bounded = "max_quantity" in content or "trips" in content
+    name = content.get("table", content["query"] if is_bounded else PARTITION_NAME)
     if name in frozenset(SizeQuery):
         return SizeTable(SizeQuery(name), content["max_quantity"])
     if name in frozenset(FlowQuery):

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from trellis.model.plans.plan import Plan
-from trellis.model.trees.areas import AreaPlan, Category, Effect
+from trellis.model.trees.areas import AreaPlan, Category
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.model.trees.spine import Spine, SpinePlan
 from trellis.storage.codes import codes_from_arrow, codes_to_arrow, level_codes
@@ -104,17 +104,13 @@ def spine_to_json(plan: Plan) -> dict[str, Any]:
             "keeps_whole": list(spine.keeps_whole),
             "sha256": spine.digest,
         }
-    if plan.effects is not None:
-        content["effects"] = [asdict(effect) for effect in plan.effects]
     return content
 
 
 def spine_from_json(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a plan."""
-    effects = content.get("effects")
     fields: dict[str, Any] = {
         "interests": tuple(AreaPlan(**area) for area in content.get("areas", ())),
-        "effects": None if effects is None else tuple(Effect(**effect) for effect in effects),
     }
     if "spine" in content:
         spine = content["spine"]

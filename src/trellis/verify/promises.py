@@ -73,9 +73,11 @@ def _stated_budget(run: RunFiles) -> dict[str, str]:
 
 
 def _stated_method(run: RunFiles) -> str:
-    if run.has_flows:
-        return run.spec["estimator"]
-    return run.spec["mechanism"] if run.has_sizes else run.spec["estimate"]["method"]
+    """The key had other names before."""
+    for key in ("estimator", "mechanism"):
+        if key in run.spec:
+            return run.spec[key]
+    return run.spec["estimate"]["method"]
 
 
 def budget(run: RunFiles) -> Iterator[str]:

@@ -6,9 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from trellis.errors import RunFolderError
-from trellis.model.trees.flows import FLOWS
 from trellis.privacy.ledger import Cost, Ledger
-from trellis.spec.yaml_reader import read_yaml
 from trellis.storage.atomic import read_json, write_json
 from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.public.finishing import remake_report
@@ -19,8 +17,7 @@ def enter_run(ledger: Ledger, folder: RunFolder) -> bool:
     """Enter the charge of a run folder into a ledger that has lost it; False if it is there."""
     folder.require_started()
     plan, run_id = folder.plan(), folder.identity().run_id
-    trips = read_yaml(folder.spec).get("trips", {})
-    caps = plan.kind == FLOWS and trips.get("above") == "cap"
+    caps = folder.public_spec().caps_contributions
     digest = folder_digest(folder.measurements) if folder.is_measured else None
     return ledger.enter(plan.dataset, run_id, Cost(plan.release, plan.privacy, caps), digest)
 

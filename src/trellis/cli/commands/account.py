@@ -127,7 +127,7 @@ def _conditions(plan: Plan) -> dict[str, Any]:
 
 
 def _number(option: str, text: str) -> Fraction:
-    from trellis.spec.values import to_fraction
+    from trellis.spec.sections.values import to_fraction
 
     try:
         return to_fraction(text)

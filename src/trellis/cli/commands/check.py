@@ -21,21 +21,21 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Find everything that is wrong with a release. Nothing is spent or written."""
-    from trellis.model.plans.counted import counted_for
     from trellis.spec import Spec
     from trellis.workflow.confidential.check import check
+    from trellis.workflow.confidential.measuring import Confirmed
 
     terminal = ctx.obj.hushed(quiet)
-    confirmed = {"new_edition": new_edition, "same_records": same_records}
+    confirmed = Confirmed(new_edition, same_records)
     try:
         loaded = Spec.load(spec)
-        terminal.say_bindings(loaded)
+        terminal.say_notes(loaded)
         with logging_confidentially(confidential_log), terminal.stage("check", line=False):
-            plan = check(loaded, **confirmed, progress=terminal)
+            plan = check(loaded, confirmed=confirmed, progress=terminal).plan
     except TrellisError as error:
         terminal.faults(error)
         raise typer.Exit(BAD_INPUT) from None
-    number = f"{plan.areas[-1]:,} {counted_for(plan.kind)}"
+    number = f"{plan.areas[-1]:,} {plan.design.counted_for}"
     terminal.say(
         f"{spec} is fine: {plan.release}, {len(plan.levels)} levels, {number} on the last. "
         "Nothing was spent."

@@ -42,16 +42,16 @@ def command(
 
 
 def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
+    from trellis.api.releases import Release
     from trellis.cli.show.plan import show_plan
-    from trellis.model.plans.counted import in_percent
-    from trellis.workflow.public.finishing import Release
+    from trellis.model.plans.percent import in_percent
 
     if terminal.quiet:
         return
     release = Release(folder)
     show_plan(terminal, release.plan)
-    table = release.table("county", "total") if release.plan.histogram else release.table("county")
-    counties = table.slice(0, 5).to_pylist()
+    named = ("county", "total") if release.plan.design.by_query else ("county",)
+    counties = release.table(*named).slice(0, 5).to_pylist()
     columns = ["county", "published", "std error", "lower", "upper"]
     keys = ["geocode", "count", "std_error", "lower", "upper"]
     rows = [[_number(county[key]) for key in keys] for county in counties]

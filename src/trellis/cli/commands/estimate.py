@@ -27,7 +27,9 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Estimate and release from measurements. No record is needed, nothing is spent."""
-    from trellis.workflow.public.finishing import Release, finish, left_out, reestimate
+    from trellis.api.releases import Release
+    from trellis.workflow.public.finishing import finish
+    from trellis.workflow.public.reestimating import left_out, reestimate
     from trellis.workflow.public.run_folder import RunFolder
 
     if (method is None) != (out is None):
@@ -52,7 +54,7 @@ def command(
 
 
 def _penalty(text: str | None) -> Fraction | None:
-    from trellis.spec.values import to_fraction
+    from trellis.spec.sections.values import to_fraction
 
     try:
         return None if text is None else to_fraction(text)

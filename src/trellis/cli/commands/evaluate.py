@@ -31,7 +31,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Compare a finished run with the records. What is found is confidential."""
-    from trellis.workflow.evaluation.compare import evaluate_run
+    from trellis.workflow.evaluation.evaluate import evaluate_run
     from trellis.workflow.evaluation.files import level_row
 
     terminal = ctx.obj.hushed(quiet or as_json)

@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Write a starter spec of any kind from the columns of a file."""
     from trellis.samples.starter import write_starter
-    from trellis.spec.gaps import GAP
+    from trellis.spec.reading.gaps import GAP
 
     gaps = write_starter(source, out, kind, has_header=header)
     ctx.obj.hushed(quiet).say(

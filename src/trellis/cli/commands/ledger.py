@@ -117,7 +117,7 @@ def _limit(text: str) -> Budget:
 
 
 def _number(text: str, wrong: PrivacyError) -> Fraction:
-    from trellis.spec.values import to_fraction
+    from trellis.spec.sections.values import to_fraction
 
     try:
         return to_fraction(text)

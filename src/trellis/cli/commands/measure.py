@@ -22,15 +22,17 @@ def command(
 ) -> None:
     """Charge the ledger and write noisy measurements. Estimation can follow elsewhere."""
     from trellis.spec import Spec
-    from trellis.workflow.api import measure
+    from trellis.workflow.confidential.measuring import Confirmed
+    from trellis.workflow.public.run_folder import RunFolder
+    from trellis.workflow.running import measure_run
 
     terminal = ctx.obj.hushed(quiet)
     loaded = Spec.load(spec)
-    terminal.say_bindings(loaded)
+    terminal.say_notes(loaded)
     say_if_compiling(terminal)
     with logging_confidentially(confidential_log):
-        confirmed = {"new_edition": new_edition, "same_records": same_records}
-        folder = measure(loaded, out, **confirmed, progress=terminal)
+        folder = RunFolder(out or loaded.default_run_folder)
+        measure_run(folder, loaded, terminal, confirmed=Confirmed(new_edition, same_records))
     terminal.say(
         f"Measured into {folder.path}. Next, on any machine: trellis estimate {folder.path}"
     )

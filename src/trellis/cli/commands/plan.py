@@ -12,7 +12,7 @@ from trellis.cli.terminal import SpecPath, Terminal
 from trellis.errors import SpecError
 
 if TYPE_CHECKING:  # reading specs takes half a second
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
 NAME = "plan"
 
@@ -86,7 +86,7 @@ def command(
         from trellis.cli.show.outlook import show_outlook
         from trellis.cli.show.plan import show_plan
 
-        terminal.say_bindings(loaded)
+        terminal.say_notes(loaded)
         show_plan(terminal, report.plan)
         show_outlook(terminal, report)
     if pictures is not None:
@@ -108,7 +108,7 @@ def command(
 
 def _prior(file: Path | None, area: str | None, count: str | None) -> PriorSpec | None:
     """The file of the command line, with its columns; without one, the spec may name another."""
-    from trellis.spec.planning import PriorSpec
+    from trellis.spec.sections.planning import PriorSpec
 
     if file is None:
         if area or count:

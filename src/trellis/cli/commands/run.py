@@ -51,16 +51,19 @@ def release_into(
     same_records: bool = False,
 ) -> Path:
     """Run a spec and say where the result is."""
+    from trellis.api.releases import Release
     from trellis.spec import Spec
-    from trellis.workflow.api import run
+    from trellis.workflow.confidential.measuring import Confirmed
     from trellis.workflow.public.run_folder import RunFolder
+    from trellis.workflow.running import complete_run
 
     loaded = Spec.load(spec)
-    was_finished = RunFolder(out or loaded.default_run_folder).is_finished
-    terminal.say_bindings(loaded)
+    folder = RunFolder(out or loaded.default_run_folder)
+    was_finished = folder.is_finished
+    terminal.say_notes(loaded)
     say_if_compiling(terminal)
-    confirmed = {"new_edition": new_edition, "same_records": same_records}
-    release = run(loaded, out, **confirmed, progress=terminal)
+    complete_run(folder, loaded, terminal, confirmed=Confirmed(new_edition, same_records))
+    release = Release(folder.path)
     if was_finished:
         terminal.say(f"{release.path} is finished already; nothing was done or spent.")
     else:

@@ -11,13 +11,13 @@ from trellis.cli.show.numbers import rounded
 from trellis.cli.terminal import Terminal
 from trellis.errors import RunFolderError
 from trellis.evaluate.planning_pictures import error_picture, shares_picture
-from trellis.model.plans.counted import in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.planning.allocation.targets import Met
 from trellis.planning.forecast.outlook import SIZES, SMALL_SIZES, ErrorLine, StrategyLine
 from trellis.privacy.guarantee import round_up
 from trellis.storage.atomic import write_text
 from trellis.workflow.outlook.plan_report import PlanReport
-from trellis.workflow.outlook.simulate import SIZE_CLASSES, LevelOutcome, Simulation
+from trellis.workflow.outlook.simulation import SIZE_CLASSES, LevelOutcome, Simulation
 
 _BUDGET_RANGE = np.geomspace(0.1, 10, 21)
 """As parts of the plan's budget."""

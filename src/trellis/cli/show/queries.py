@@ -6,7 +6,9 @@ from fractions import Fraction
 
 from trellis.cli.show.numbers import rounded, short
 from trellis.cli.terminal import Terminal
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.queries import parse_query
 
 LEAST_OF_A_PASS = Fraction(1, 50)
@@ -17,8 +19,7 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
     """One line per level and query, then what is published and which rules hold."""
     columns = ["level", "areas", "query", "cells", "share", "noise sd"]
     terminal.table(title, columns, [_row(plan, query) for query in plan.queries])
-    histogram = plan.histogram
-    assert histogram is not None
+    histogram = plan.design_as(HistogramDesign)
     wasted = [
         q.level for q in plan.queries if q.noise is not None and _is_exact(plan, q.level, q.query)
     ]
@@ -26,7 +27,7 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
         terminal.result(f"Level {level!r} spends a share on totals that are published exactly.")
     for name in histogram.passes:
         terminal.result(f"Fixed first in each family: {name}.{_weak_pass(plan, name)}")
-    if plan.skips_unused:
+    if histogram.skips_unused:
         terminal.result("Measured are the rows that topdown reads; the whole budget is charged.")
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")

@@ -35,10 +35,10 @@ def spine_rows(plan: Plan) -> list[list[str]]:
 
 def show_effects(terminal: Terminal, plan: Plan) -> None:
     """Distances and expected standard errors of areas and levels, before and after."""
-    if plan.effects is None:
+    if plan.forecast.effects is None:
         return
     if plan.spine is None:
-        rows = [_row(effect) for effect in plan.effects if not effect.is_level]
+        rows = [_row(effect) for effect in plan.forecast.effects if not effect.is_level]
         plain = [[name, n, far.partition(" ")[0], error] for name, n, far, error, *_ in rows]
         terminal.table(
             "Areas of interest: means, errors in records",
@@ -50,10 +50,10 @@ def show_effects(terminal: Terminal, plan: Plan) -> None:
     columns = [
         "areas", "number", "distance", "std error before", "after", "ratio", "after / before"
     ]  # fmt: skip
-    rows = [_row(effect) for effect in sorted(plan.effects, key=lambda e: e.is_level)]
+    rows = [_row(effect) for effect in sorted(plan.forecast.effects, key=lambda e: e.is_level)]
     title = "Areas of interest and published levels: means, errors in records"
     terminal.table(title, columns, rows)
-    worse = [e for e in plan.effects if e.ratio > 1.005]
+    worse = [e for e in plan.forecast.effects if e.ratio > 1.005]
     if worse:
         words = ", ".join(f"{e.name} ({e.ratio:.2f}x)" for e in worse)
         terminal.result(f"Worse than without the spine: {words}.")

@@ -12,11 +12,11 @@ from trellis.errors import SpecError
 from trellis.evaluate.spine_pictures import effect_chart
 from trellis.model.plans.plan import Plan
 from trellis.planning.spine.effects import entity_effects
-from trellis.spec.spines import steps_of
 from trellis.storage.atomic import write_text
 from trellis.storage.spreadsheets import safe_text
 from trellis.workflow.outlook.suggest import search_of
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.preparing.prepared import Prepared
+from trellis.workflow.preparing.spines import steps_of
 
 _COLUMNS = [
     "category", "area", "distance_before", "distance_after", "std_error_before", "std_error_after"
@@ -47,9 +47,9 @@ def write_areas(terminal: Terminal, prepared: Prepared, path: Path) -> None:
 
 
 def draw(terminal: Terminal, plan: Plan, path: Path) -> None:
-    if plan.effects is None:
+    if plan.forecast.effects is None:
         raise SpecError("--picture: the spec has neither areas of interest nor a spine.")
-    write_text(path, effect_chart(plan.effects) + "\n")
+    write_text(path, effect_chart(plan.forecast.effects) + "\n")
     terminal.say(f"Wrote {path}.")
 
 

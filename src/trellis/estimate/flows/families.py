@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trellis.estimate.chebyshev import project_chebyshev_families
 from trellis.estimate.projection import project_l2_families
-from trellis.model.plans.flow_estimators import descent_rule, rule_of
+from trellis.model.plans.flows import FlowDesign, flow_method
 from trellis.model.plans.plan import Plan
 from trellis.numerics.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
@@ -38,16 +38,16 @@ class FamilyRule:
     @classmethod
     def of(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
         """The rule by which the release is made."""
-        return cls._of(rule_of(plan.method), plan, level, tie_seed)
+        return cls._of(flow_method(plan).rule, plan, level, tie_seed)
 
     @classmethod
     def of_descent(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
         """The rule by which it is decided where to measure next."""
-        return cls._of(descent_rule(plan.method), plan, level, tie_seed)
+        return cls._of(flow_method(plan).descent_rule, plan, level, tie_seed)
 
     @classmethod
     def _of(cls, method: str, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
-        penalty = 0.0 if plan.penalty is None else float(plan.penalty)
+        penalty = float(plan.design_as(FlowDesign).penalty or 0)
         return cls(method, plan.queries[level].variance, penalty, (tie_seed + level) % 2**63)
 
     def fit(self, values: Ints, start: Ints, totals: Ints, first_index: int) -> Ints:

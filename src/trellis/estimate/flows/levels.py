@@ -19,7 +19,6 @@ from trellis.estimate.flows.below import flows_from_below
 from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.runs import Ints, Run, at_least_one, measured_runs, positive_flows
 from trellis.execution.threads import map_in_order
-from trellis.model.plans.flow_estimators import looks_below
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.storage.flows import MeasuredRows
@@ -37,7 +36,7 @@ def estimate_flow_levels(
     folder: Path, plan: Plan, tree: FlowTree, tie_seed: int
 ) -> Iterator[tuple[int, Iterator[FlowLevel]]]:
     """For each level its flows that are not zero, run by run; take the runs before going on."""
-    each = flows_from_below if looks_below(plan.method) else flows_by_level
+    each = flows_from_below if plan.method.looks_below else flows_by_level
     return each(folder, plan, tree, tie_seed)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
-from trellis.model.plans.size_mechanisms import WIDEST_RATIO
+from trellis.model.plans.group_sizes import WIDEST_RATIO
 from trellis.numerics.group_sizes.integer_optimum import extremes
 from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT, IntArray
 

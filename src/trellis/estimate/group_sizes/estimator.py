@@ -14,9 +14,10 @@ import numpy as np
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.group_sizes.mechanisms import MECHANISMS
-from trellis.model.plans.plan import TOTAL
+from trellis.model.plans.group_sizes import GroupSizesDesign
 from trellis.model.results.estimates import Estimates, Floats
 from trellis.model.results.measurements import Measurements
+from trellis.model.tables.queries import TOTAL
 from trellis.numerics.group_sizes.isotonic import IntArray
 from trellis.privacy.group_size_changes import SizeQuery
 
@@ -27,11 +28,15 @@ def estimate_group_sizes(measurements: Measurements, tie_seed: int) -> Estimates
     The same seed gives the same answer.
     """
     plan, hierarchy = measurements.plan, measurements.hierarchy
-    mechanism = MECHANISMS[plan.method]
+    mechanism = MECHANISMS[plan.method.name]
     evidence = Evidence.of(measurements)
     groups = group_numbers(measurements)
     counts = mechanism.post_process(
-        hierarchy, evidence.cells, groups[-1], plan.weights, tie_seed=tie_seed
+        hierarchy,
+        evidence.cells,
+        groups[-1],
+        plan.design_as(GroupSizesDesign).weights,
+        tie_seed=tie_seed,
     )
     if mechanism.keeps_groups:  # others may publish groups of an area that has none
         evidence = evidence.with_empty(empty_nodes(measurements))

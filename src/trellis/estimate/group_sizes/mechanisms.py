@@ -30,7 +30,7 @@ from trellis.estimate.group_sizes import checks
 from trellis.estimate.group_sizes.joint import fit_cumulative
 from trellis.estimate.group_sizes.least_squares import least_squares
 from trellis.model import Hierarchy
-from trellis.model.plans.size_mechanisms import DEFAULT_SIZE_MECHANISM, SIZE_MECHANISMS
+from trellis.model.plans.group_sizes import DEFAULT_SIZE_METHOD, SIZE_METHODS
 from trellis.numerics.group_sizes.error_diffusion import diffuse_errors
 from trellis.numerics.group_sizes.isotonic import IntArray, isotonic_whole_rows
 from trellis.numerics.ties import tie_key
@@ -186,10 +186,10 @@ _POST_PROCESSING: dict[str, PostProcessing] = {
 
 MECHANISMS: dict[str, GroupSizeMechanism] = {
     name: GroupSizeMechanism(m.query, _POST_PROCESSING[name], m.adds_up, m.keeps_groups)
-    for name, m in SIZE_MECHANISMS.items()
+    for name, m in SIZE_METHODS.items()
 }
 
-DEFAULT_MECHANISM = DEFAULT_SIZE_MECHANISM
+DEFAULT_MECHANISM = DEFAULT_SIZE_METHOD
 
 
 # -- parts ----------------------------------------------------------------------------------------

@@ -1,10 +1,19 @@
-"""What a release of histograms plans beside its queries."""
+"""The design of a release of histograms: tables, and the public rules that the counts obey."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from trellis.errors import StructureError
+from trellis.model.plans.design import Design
+from trellis.model.plans.methods import GLS, GLS_TOPDOWN, TOPDOWN, Method, by_name
+
+if TYPE_CHECKING:
+    from trellis.model.plans.plan import Plan
+
+HISTOGRAMS = "histograms"
 
 MOST_PASS_CELLS = 64
 """Cells of a marginal that a pass may fix: its precision is a dense matrix."""
@@ -12,9 +21,14 @@ MOST_PASS_CELLS = 64
 COMPLETE, USED = "complete", "used"
 """What is measured: every row of every planned query, or the rows that `topdown` reads."""
 
+MEASURED_IN_PART = (
+    "Numbers that no estimate uses were not measured. Which these are was decided by noisy results "
+    "of the levels above alone, so what was published is as private as all numbers together."
+)
+
 
 @dataclass(frozen=True, slots=True)
-class HistogramPlan:
+class HistogramDesign(Design):
     """Tables to publish as pairs (level, query), and the public rules that the counts obey.
 
     `ordered` are the attributes whose categories have an order; `structural_zeros` are rules that
@@ -22,6 +36,14 @@ class HistogramPlan:
     the presence of some requires others, and are kept where sums and bounds allow, or only audited;
     `passes` are the queries that each family fixes before the rest, in this order.
     """
+
+    kind: ClassVar[str] = HISTOGRAMS
+    methods: ClassVar[Mapping[str, Method]] = by_name([GLS_TOPDOWN, TOPDOWN, GLS])
+    title: ClassVar[str] = "Counts"
+    described: ClassVar[str] = "Counts of records"
+    by_query: ClassVar[bool] = True
+    more_budget: ClassVar[str] = "a larger share (privacy.shares, strategy), or a target (accuracy)"
+    public_rules: ClassVar[str] = ", rules and bounds"
 
     tables: tuple[tuple[str, str], ...]
     microdata: bool = False
@@ -38,3 +60,45 @@ class HistogramPlan:
             raise StructureError("A table is to be published twice.")
         if self.measurements not in (COMPLETE, USED):
             raise StructureError(f"Measurements cannot be {self.measurements!r}.")
+
+    @property
+    def skips_unused(self) -> bool:
+        """Whether only those rows are measured that the estimator reads."""
+        return self.measurements == USED
+
+    def check(self, plan: Plan) -> None:
+        Design.check(self, plan)
+        if self.skips_unused and plan.method.looks_below:
+            raise StructureError("Rows that nobody uses can be left out for method topdown alone.")
+
+    def fitting(self, plan: Plan) -> Mapping[str, Method]:
+        methods = Design.fitting(self, plan)
+        return {n: m for n, m in methods.items() if not (self.skips_unused and m.looks_below)}
+
+    def why_few(self, plan: Plan) -> str:
+        del plan
+        return "only what topdown reads was measured (output.measurements: used)"
+
+    def published_tables(self) -> tuple[tuple[str, str], ...]:
+        return self.tables
+
+    def about_measurements(self) -> list[str]:
+        return [MEASURED_IN_PART] if self.skips_unused else []
+
+    def to_json(self) -> dict[str, Any]:
+        return {"histogram": asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        stated = content["histogram"]
+        return cls(
+            tables=tuple((level, query) for level, query in stated["tables"]),
+            microdata=stated["microdata"],
+            ordered=tuple(stated["ordered"]),
+            structural_zeros=tuple(stated["structural_zeros"]),
+            zeros_bind_records=stated.get("zeros_bind_records", True),
+            edit_rules=tuple(stated["edit_rules"]),
+            enforce_edit_rules=stated["enforce_edit_rules"],
+            passes=tuple(stated["passes"]),
+            measurements=stated["measurements"],
+        )

@@ -24,8 +24,6 @@ from trellis.privacy.accounting.profiles import (
 )
 from trellis.privacy.neighbours import Neighbours
 
-COUNTS = "counts"
-
 STILL_KEPT = " Only changes that keep what is required of the records are meant."
 
 
@@ -49,7 +47,7 @@ class SmallerChange:
 
 def smaller_changes(plan: Plan) -> list[SmallerChange]:
     """One for each level above the leaves, and one for each attribute if there are several."""
-    if plan.kind != COUNTS or plan.protection.neighbours is not Neighbours.REPLACE:
+    if not plan.design.divides_records or plan.protection.neighbours is not Neighbours.REPLACE:
         return []
     profiles, records = _profiles(plan), plan.protection.max_contribution
     levels = plan.tree_levels

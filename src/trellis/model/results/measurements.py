@@ -51,7 +51,7 @@ class Measurements:
             return found
         for planned, values in zip(self.plan.queries, self.values, strict=True):
             if (planned.level, planned.query) == (level, query):
-                return values, planned.reckoned_variance
+                return values, planned.assumed_variance
         return None
 
     def _by_class(
@@ -65,5 +65,5 @@ class Measurements:
         for planned, answers in zip(self.plan.queries, self.values, strict=True):
             if (planned.level, planned.query) == (level, query) and planned.share_class is not None:
                 rows = self.spine.rows(level, planned.share_class)
-                values[rows], variance[rows], found = answers, planned.reckoned_variance, True
+                values[rows], variance[rows], found = answers, planned.assumed_variance, True
         return (values, variance) if found else None

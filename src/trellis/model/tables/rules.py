@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.plans.histograms import HistogramPlan
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.tables.queries import Factor, parse_query
 from trellis.model.tables.schema import Schema
 
@@ -70,7 +70,7 @@ def edit_rule_cells(schema: Schema, ordered: Collection[str], rule: str) -> Rule
     return given, needed
 
 
-def enforced_rules(schema: Schema, histogram: HistogramPlan) -> list[RuleSides]:
+def enforced_rules(schema: Schema, histogram: HistogramDesign) -> list[RuleSides]:
     """Both sides of the edit rules that estimates keep; none if they are only audited."""
     rules = histogram.edit_rules if histogram.enforce_edit_rules else ()
     return [edit_rule_cells(schema, histogram.ordered, rule) for rule in rules]

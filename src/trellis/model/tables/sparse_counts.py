@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
+from trellis.model.trees.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,33 @@ class SparseCounts:
         start = np.zeros(dense.shape[0] + 1, dtype=np.int64)
         np.cumsum(np.bincount(area, minlength=dense.shape[0]), out=start[1:])
         return cls(dense.shape[1], start, cell.astype(np.int32), dense[area, cell])
+
+    @classmethod
+    def grouped(
+        cls, n_areas: int, n_cells: int, area: NDArray, cell: NDArray, count: NDArray[np.int64]
+    ) -> SparseCounts:
+        """From entries in any order; those of one area and cell are added up."""
+        key = area.astype(np.int64) * n_cells + cell
+        order = np.argsort(key, kind="stable")
+        key, count = key[order], count[order]
+        first = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if key.size else key
+        sums = np.add.reduceat(count, first) if key.size else count
+        present = sums > 0
+        key, sums = key[first][present], sums[present]
+        start = np.searchsorted(key, np.arange(n_areas + 1, dtype=np.int64) * n_cells)
+        return cls(n_cells, start.astype(np.int64), (key % n_cells).astype(np.int32), sums)
+
+    def by_level(self, hierarchy: Hierarchy) -> list[SparseCounts]:
+        """Sums of these leaves on every level, root first."""
+        if self.n_areas != hierarchy.size(hierarchy.leaf_level):
+            raise StructureError("The counts belong to another hierarchy.")
+        levels: list[SparseCounts] = [self]
+        for level in reversed(range(1, hierarchy.n_levels)):
+            below = levels[-1]
+            area = np.repeat(hierarchy.parents(level), np.diff(below.start))
+            n_areas = hierarchy.size(level - 1)
+            levels.append(self.grouped(n_areas, below.n_cells, area, below.cell, below.count))
+        return levels[::-1]
 
     def dense(self, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
         """A run of areas written out: areas x cells."""

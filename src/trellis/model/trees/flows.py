@@ -25,9 +25,6 @@ from trellis.errors import StructureError
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
 
-FLOWS = "flows"
-"""The kind of release."""
-
 Positions = NDArray[np.int32]
 
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from trellis.errors import StructureError
 from trellis.model.trees.hierarchy import Hierarchy
 
+MOST_CUTOFF = 1_000_000
+"""The largest fan-out that a step of a spine may name."""
+
 
 def distinct_paths(
     hierarchy: Hierarchy, classes: Sequence[NDArray[np.integer]]

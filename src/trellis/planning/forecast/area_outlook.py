@@ -20,7 +20,7 @@ from trellis.model.trees.hierarchy import Hierarchy
 from trellis.model.trees.spine import Spine
 from trellis.planning.allocation.components import components
 from trellis.planning.forecast.area_variance import AreaModel, MeasuredTree
-from trellis.planning.forecast.outlook import HAS_OUTLOOK, ErrorLine, error_line
+from trellis.planning.forecast.outlook import ErrorLine, error_line, has_outlook
 from trellis.planning.spine.measured import measured_by_plan
 
 
@@ -41,7 +41,7 @@ class AreaOutlook:
         categories: Sequence[Category],
     ) -> Self | None:
         """None where there is nothing to add, or where errors are not known beforehand."""
-        if plan.method not in HAS_OUTLOOK or (spine is None and not categories):
+        if not has_outlook(plan) or (spine is None and not categories):
             return None
         noisy = [(query, query.noise) for query in plan.queries if query.noise is not None]
         protection, (some, noise) = plan.protection, noisy[0]

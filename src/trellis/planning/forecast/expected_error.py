@@ -11,8 +11,10 @@ from math import inf
 
 import numpy as np
 
-from trellis.model.plans.plan import DETAILED, TOTAL, ExpectedError, Plan, PlannedQuery
-from trellis.model.trees.flows import FLOWS
+from trellis.model.plans.forecast import ExpectedError, Forecast
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
+from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.forecast.level_variances import level_variances
 from trellis.privacy.group_size_changes import SizeQuery
@@ -20,10 +22,8 @@ from trellis.privacy.group_size_changes import SizeQuery
 
 def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
     """The plan with one line per level; methods without variances get none."""
-    if not plan.has_variances or plan.histogram is not None:
+    if not plan.method.has_variances:
         return plan
-    if plan.kind == FLOWS:
-        return replace(plan, expected_errors=tuple(map(_own_noise, plan.queries, plan.areas)))
     has_sum = plan.cell_query == DETAILED and plan.query(plan.levels[0], TOTAL) is not None
     # The exact sum of the root's cells leaves their contrasts only.
     root_part = 1 - 1 / plan.schema.n_cells if has_sum else 1.0
@@ -42,15 +42,19 @@ def with_expected_errors(plan: Plan, hierarchy: Hierarchy) -> Plan:
                 float(shown.max()),
             )
         )
-    return replace(plan, expected_errors=tuple(lines))
+    return replace(plan, forecast=Forecast(tuple(lines)))
+
+
+def with_own_noise(plan: Plan) -> Plan:
+    """The same where an estimate is as uncertain as its own measurement, at most."""
+    return replace(plan, forecast=Forecast(tuple(map(_own_noise, plan.queries, plan.areas))))
 
 
 def _own_noise(query: PlannedQuery, nodes: int) -> ExpectedError:
-    """A flow is as uncertain as its own measurement."""
     error = query.variance**0.5
     return ExpectedError(query.level, nodes, error, error, error)
 
 
 def _variance(plan: Plan, level: str) -> float:
     query = plan.query(level, plan.cell_query)
-    return inf if query is None else query.reckoned_variance
+    return inf if query is None else query.assumed_variance

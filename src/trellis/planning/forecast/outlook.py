@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.model.plans.plan import Plan
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
 from trellis.model.tables.queries import DETAILED, TOTAL, parse_query
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.allocation.choose import Scene, SlotKey, level_aims
@@ -31,8 +30,10 @@ CENSUS_SHARES = (165, 1256, 687, 447, 1440, 104)
 _NEARLY_NONE = 1e-12
 """The share of a level that is not measured, where all levels are compared."""
 
-HAS_OUTLOOK = ("gls_topdown", "gls")
-"""Methods whose standard errors are known beforehand."""
+
+def has_outlook(plan: Plan) -> bool:
+    """Whether standard errors are those of linear estimates, known beforehand."""
+    return plan.design.divides_records and plan.method.has_variances
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Outlook:
     @classmethod
     def of(cls, plan: Plan, hierarchy: Hierarchy) -> Outlook | None:
         """None where errors are not known beforehand; on a spine, the plan itself has them."""
-        if plan.kind == GROUP_SIZES or plan.method not in HAS_OUTLOOK or plan.spine is not None:
+        if not has_outlook(plan) or plan.spine is not None:
             return None
         noisy = [query for query in plan.queries if query.noise is not None]
         slots = tuple((query.level, query.query) for query in noisy)
@@ -98,7 +99,7 @@ class Outlook:
         )
         unit = scene.model().unit
         parameters = [float(q.noise.parameter) for q in noisy if q.noise is not None]
-        tables = () if plan.histogram is None else plan.histogram.tables
+        tables = plan.design.published_tables()
         return cls(scene, unit / np.array(parameters), tables)
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trellis.model.plans.counted import counted_in
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.hierarchy import Hierarchy
 
@@ -35,7 +34,7 @@ class Margin:
 
 def published_margins(plan: Plan, hierarchy: Hierarchy) -> list[Margin]:
     """Of a plan with its expected errors; none where these are not known beforehand."""
-    if plan.histogram is not None:
+    if plan.design.by_query:
         from trellis.planning.forecast.outlook import Outlook  # loads a compiler
 
         outlook = Outlook.of(plan, hierarchy)
@@ -43,8 +42,8 @@ def published_margins(plan: Plan, hierarchy: Hierarchy) -> list[Margin]:
             return []
         tables = zip(outlook.published, outlook.std_errors().values(), strict=True)
         return [Margin(level, error, query) for (level, query), error in tables]
-    levels = [Margin(e.level, e.median) for e in plan.expected_errors or ()]
-    areas = [e for e in plan.effects or () if not e.is_level]
+    levels = [Margin(e.level, e.median) for e in plan.forecast.errors or ()]
+    areas = [e for e in plan.forecast.effects or () if not e.is_level]
     return levels + [Margin(e.name, e.error_after, is_area=True) for e in areas]
 
 
@@ -62,10 +61,10 @@ def useless_margins(plan: Plan, margins: Sequence[Margin]) -> list[str]:
         if margin.typical_count is not None and margin.std_error > margin.typical_count:
             why.append(f"above the median count of the prior ({_number(margin.typical_count)})")
         if why:
-            size = f"{_number(margin.std_error)} {counted_in(plan.kind)}"
+            size = f"{_number(margin.std_error)} {plan.design.counted_in}"
             found.append(
                 f"{margin.label}: the expected standard error of a count is {size}, "
-                f"{' and '.join(why)}. Give it {_more_budget(plan)}."
+                f"{' and '.join(why)}. Give it {plan.design.more_budget}."
             )
     return found
 
@@ -81,15 +80,8 @@ def without_target(plan: Plan, margins: Sequence[Margin], targets: Collection[st
     if not left:
         return []
     named = ", ".join(f"{m.place} (standard error {_number(m.std_error)})" for m in left)
-    said = f"accuracy has no target for {named}, in {counted_in(plan.kind)}. The targets decide"
+    said = f"accuracy has no target for {named}, in {plan.design.counted_in}. The targets decide"
     return [f"{said} the budget, and these get what is left: add a target for each that you need."]
-
-
-def _more_budget(plan: Plan) -> str:
-    if plan.kind != "counts":
-        return "a larger share (privacy.shares)"
-    keys = "privacy.shares" if plan.histogram is None else "privacy.shares, strategy"
-    return f"a larger share ({keys}), or a target (accuracy)"
 
 
 def _number(value: float) -> str:

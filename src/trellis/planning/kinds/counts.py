@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.plan import DETAILED, TOTAL, Plan, PlannedQuery
+from trellis.model.plans.counts import CountsDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
+from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.budget import noise_for_shares
@@ -58,7 +61,6 @@ def plan_counts(
     queries = tuple(invariants + measured)
     return Plan(
         release=request.release,
-        kind="counts",
         dataset=request.dataset,
         levels=levels,
         sizes=hierarchy.sizes,
@@ -68,10 +70,10 @@ def plan_counts(
         budget=request.budget,
         queries=queries,
         unprotected_totals=exact,
-        method=request.method,
+        method=CountsDesign.method(request.method),
         confidence=request.confidence,
         hierarchy_digest=hierarchy_digest,
-        expected_errors=None,
+        design=CountsDesign(),
     )
 
 

@@ -17,8 +17,7 @@ ENDINGS = (".parquet", ".csv", ".json", ".md", ".html")
 
 def check_file_names(plan: Plan) -> None:
     """Raise where a level, a query or a category of areas cannot be the name of a file."""
-    histogram = plan.histogram
-    tables = () if histogram is None else (query for _, query in histogram.tables)
+    tables = (query for _, query in plan.design.published_tables())
     queries = {*(planned.query for planned in plan.queries), *tables}
     levels = {*plan.levels, *plan.tree_levels, *(area.name for area in plan.interests)}
     for kind, name in [("level", n) for n in levels] + [("query", n) for n in queries]:

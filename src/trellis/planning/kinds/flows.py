@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.schema import Schema
-from trellis.model.trees.flows import FLOWS, FlowTree
+from trellis.model.trees.flows import FlowTree
 from trellis.planning.budget import noise_for_tables
 from trellis.privacy.budget import Budget
 from trellis.privacy.flow_changes import FlowQuery, FlowTable
@@ -32,7 +34,7 @@ class FlowsRequest:
     distinct: bool
     budget: Budget
     shares: Shares
-    estimator: str
+    method: str
     penalty: Fraction | None
     confidence: Fraction
     required: tuple[str, ...] = ()
@@ -61,7 +63,6 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
     noise = noise_for_tables(request.budget, shares, protection, tables)
     return Plan(
         release=request.release,
-        kind=FLOWS,
         dataset=request.dataset,
         levels=levels,
         sizes=tree.sizes,
@@ -74,12 +75,10 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
             for name, table in tables.items()
         ),
         unprotected_totals=levels[:1] if exact_total else (),
-        method=request.estimator,
+        method=FlowDesign.method(request.method),
         confidence=request.confidence,
         hierarchy_digest=digest,
-        expected_errors=None,
-        flow=tree.shape,
-        penalty=request.penalty,
+        design=FlowDesign(tree.shape, request.penalty),
     )
 
 

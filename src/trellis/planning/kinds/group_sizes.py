@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.plan import TOTAL, Plan, PlannedQuery
+from trellis.model.plans.group_sizes import SIZE_METHODS, WIDEST_RATIO, GroupSizesDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
-from trellis.model.plans.size_mechanisms import GROUP_SIZES, SIZE_MECHANISMS, WIDEST_RATIO
+from trellis.model.tables.queries import TOTAL
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.budget import noise_for_shares
@@ -32,7 +34,7 @@ class GroupSizesRequest:
     budget: Budget
     shares: Shares
     cap: int
-    mechanism: str
+    method: str
     weights: Mapping[str, Fraction] | None
     confidence: Fraction
     required: tuple[str, ...] = ()
@@ -43,7 +45,7 @@ def plan_group_sizes(
 ) -> Plan:
     """One table of sizes 0 .. cap for every level with a share; numbers of groups are exact."""
     levels = hierarchy.level_names
-    query = SIZE_MECHANISMS[request.mechanism].query
+    query = SIZE_METHODS[request.method].query
     protection = Protection(
         request.unit, request.neighbours, request.max_contribution, required=request.required
     )
@@ -62,7 +64,6 @@ def plan_group_sizes(
     ]
     return Plan(
         release=request.release,
-        kind=GROUP_SIZES,
         dataset=request.dataset,
         levels=levels,
         sizes=hierarchy.sizes,
@@ -72,11 +73,10 @@ def plan_group_sizes(
         budget=request.budget,
         queries=tuple(exact + measured),
         unprotected_totals=levels,
-        method=request.mechanism,
+        method=GroupSizesDesign.method(request.method),
         confidence=request.confidence,
         hierarchy_digest=hierarchy_digest,
-        expected_errors=None,
-        weights=_checked(_weights(request, levels, shares)),
+        design=GroupSizesDesign(_checked(_weights(request, levels, shares))),
     )
 
 

@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from trellis.errors import SpecError
-from trellis.model.plans.histograms import COMPLETE, MOST_PASS_CELLS, HistogramPlan
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.histograms import COMPLETE, MOST_PASS_CELLS, HistogramDesign
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.queries import DETAILED, TOTAL, Query, is_finer, named_query, parse_query
 from trellis.model.tables.rules import edit_rule_cells, impossible_cells
@@ -88,7 +89,6 @@ def plan_histograms(
     ]
     return Plan(
         release=counts.release,
-        kind="counts",
         dataset=counts.dataset,
         levels=levels,
         sizes=hierarchy.sizes,
@@ -98,11 +98,10 @@ def plan_histograms(
         budget=counts.budget,
         queries=(*(PlannedQuery(name, TOTAL, Fraction(0), None) for name in exact), *measured),
         unprotected_totals=exact,
-        method=counts.method,
+        method=HistogramDesign.method(counts.method),
         confidence=counts.confidence,
         hierarchy_digest=hierarchy_digest,
-        expected_errors=None,
-        histogram=HistogramPlan(
+        design=HistogramDesign(
             tables=published_tables(schema, request.tables, levels),
             microdata=request.microdata,
             ordered=request.ordered,

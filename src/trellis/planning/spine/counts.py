@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
-from trellis.model.plans.plan import Plan, PlannedQuery
+from trellis.model.plans.plan import Plan
+from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.areas import AreaPlan, Category, ancestors

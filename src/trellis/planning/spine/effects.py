@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.plans.plan import ExpectedError, Plan
+from trellis.model.plans.forecast import ExpectedError, Forecast
+from trellis.model.plans.plan import Plan
 from trellis.model.trees.areas import Category, Effect
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.model.trees.spine import Spine
@@ -53,7 +54,7 @@ def with_effects(
         shown = effect.error_after[~hierarchy.passes_through[level]]
         least, median, most = (float(f(shown)) for f in (np.min, np.median, np.max))
         errors.append(ExpectedError(plan.levels[level], shown.size, least, median, most))
-    return replace(plan, expected_errors=tuple(errors), effects=tuple(e.means() for e in effects))
+    return replace(plan, forecast=Forecast(tuple(errors), tuple(e.means() for e in effects)))
 
 
 def entity_effects(

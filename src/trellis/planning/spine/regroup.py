@@ -13,14 +13,13 @@ from trellis.errors import StructureError
 from trellis.model.trees.areas import Category, ancestors, same_leaves
 from trellis.model.trees.codes import CODE, Codes
 from trellis.model.trees.hierarchy import Hierarchy
+from trellis.model.trees.spine import MOST_CUTOFF
 from trellis.planning.spine.reduction import Reduction, tree_of
 
 Cut = Literal["fill", "even"]
 Labels = Sequence[str | None] | NDArray[Any] | Category
 Several = Labels | Mapping[str, Labels] | Sequence[Labels]
 """One entity code, or None, per leaf; or that for each of several categories."""
-
-MOST_CUTOFF = 1_000_000
 
 
 def regroup_leaves(

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trellis.model.plans.counted import counted_in, in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.storage.atomic import write_json
 
@@ -36,7 +36,7 @@ def write_data_package(folder: Path, plan: Plan) -> None:
 
 
 def data_package(folder: Path, plan: Plan) -> dict[str, Any]:
-    intervals = {"confidence": str(plan.confidence)} if plan.has_variances else {}
+    intervals = {"confidence": str(plan.confidence)} if plan.method.has_variances else {}
     stems = sorted(p.relative_to(folder).with_suffix("") for p in folder.rglob("*.parquet"))
     return {
         "profile": "data-package",
@@ -56,7 +56,7 @@ def data_package(folder: Path, plan: Plan) -> dict[str, Any]:
 
 def _resource(folder: Path, plan: Plan, stem: Path, ending: str) -> dict[str, Any]:
     schema = pq.read_schema(folder / f"{stem}.parquet")
-    has_intervals = plan.has_variances and "lower" in schema.names
+    has_intervals = plan.method.has_variances and "lower" in schema.names
     intervals = {"confidence": str(plan.confidence)} if has_intervals else {}
     return {
         "name": _slug(f"{stem.as_posix()}.{ending}"),
@@ -81,11 +81,13 @@ def _field(plan: Plan, schema: pa.Schema, column: pa.Field) -> dict[str, str]:
         text = _CODES.get(column.name) or "A category, or the code of an area; text."
         return described | {"description": text}
     described["description"] = _of_number(plan, column.name)
-    return described if "statistic" in schema.names else described | {"unit": counted_in(plan.kind)}
+    return (
+        described if "statistic" in schema.names else described | {"unit": plan.design.counted_in}
+    )
 
 
 def _of_number(plan: Plan, name: str) -> str:
-    if not plan.has_variances and name in ("std_error", "lower", "upper"):
+    if not plan.method.has_variances and name in ("std_error", "lower", "upper"):
         return "Empty: the method of this release has no variances."
     end = f"end of the {in_percent(plan.confidence)} interval for the true value."
     return {

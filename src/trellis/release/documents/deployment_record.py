@@ -12,11 +12,9 @@ from typing import Any
 
 import yaml
 
-from trellis.model.plans.counted import in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
 from trellis.model.plans.statement import guarantee_in_words, stated_delta, unprotected_in_words
-from trellis.model.trees.flows import FLOWS
 from trellis.privacy.guarantee import round_up
 from trellis.privacy.neighbours import Neighbours
 
@@ -28,13 +26,6 @@ _NEIGHBOURS = {
     "unit of protection.",
     Neighbours.REPLACE: "Two data sets are neighbours if the records of one unit of protection "
     "differ.",
-}
-_POST_PROCESSING = {
-    "gls": "Best linear unbiased estimates from all measurements, consistent over all levels.",
-    "gls_topdown": "Best linear unbiased estimates from all measurements, then the nearest whole "
-    "non-negative counts.",
-    "topdown": "From the root down, the whole non-negative counts nearest to the measurements.",
-    "bottomup": "Whole non-negative counts of the smallest areas, added up.",
 }
 
 
@@ -85,10 +76,8 @@ def open_fields(record: dict[str, Any], place: str = "") -> list[str]:
 
 
 def _basic(plan: Plan, date: str) -> dict[str, Any]:
-    what = {GROUP_SIZES: "Groups by size", FLOWS: "Flows between areas"}.get(
-        plan.kind, "Counts of records"
-    )
     levels = ", ".join(f"{n} ({a:,})" for n, a in zip(plan.levels, plan.areas, strict=True))
+    what = plan.design.described
     return {
         "name": plan.release,
         "data_curators": [TO_FILL_IN],
@@ -102,7 +91,7 @@ def _basic(plan: Plan, date: str) -> dict[str, Any]:
 
 
 def _margins(plan: Plan) -> str:
-    return f", with {in_percent(plan.confidence)} intervals" if plan.has_variances else ""
+    return f", with {in_percent(plan.confidence)} intervals" if plan.method.has_variances else ""
 
 
 def _variant(plan: Plan) -> dict[str, Any]:
@@ -150,11 +139,10 @@ def _privacy_loss(plan: Plan) -> dict[str, Any]:
 
 
 def _post_processing(plan: Plan) -> str:
-    method = _POST_PROCESSING.get(
-        plan.method, f"Whole non-negative numbers fitted to the measurements by {plan.method}."
+    sums = " Areas add up to the area above them." if plan.method.adds_up else ""
+    return (
+        f"{plan.method.in_words}{sums} Computed from the noisy measurements and exact totals alone."
     )
-    sums = " Areas add up to the area above them." if plan.adds_up else ""
-    return f"{method}{sums} Computed from the noisy measurements and exact totals alone."
 
 
 def _composition(plan: Plan) -> str:

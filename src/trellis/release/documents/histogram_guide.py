@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import FIT_TOLERANCE
 from trellis.model.tables.codebook import bounds_in_words, factors_in_words
@@ -26,8 +27,7 @@ def histogram_guide(
     distance: float,
 ) -> str:
     """Markdown for data users; `distance` is that of the worst family to its best fit."""
-    histogram = plan.histogram
-    assert histogram is not None
+    histogram = plan.design_as(HistogramDesign)
     microdata = (
         "\n`microdata.parquet` has one row per record: the codes of its areas, and its attributes. "
         "Counting its rows gives every table here. The rows are made from noisy counts; none is "
@@ -57,10 +57,11 @@ area above them, in every cell, and cells add up to the cells of coarser tables.
 
 def _files(plan: Plan) -> str:
     """Every table with its size; levels without one are listed too."""
-    assert plan.histogram is not None
     rows = ["| level | areas | table | cells of each area |", "|---|---|---|---|"]
     for level, areas in zip(plan.levels, plan.areas, strict=True):
-        queries = [query for of_level, query in plan.histogram.tables if of_level == level]
+        queries = [
+            query for of_level, query in plan.design_as(HistogramDesign).tables if of_level == level
+        ]
         for query in queries:
             cells = parse_query(plan.schema, query).n_cells
             file = code(f"{level}/{table_name(query)}.parquet")
@@ -77,10 +78,9 @@ def _factors(plan: Plan) -> str:
 
 def _codes(plan: Plan) -> str:
     """Of the first table; a release of microdata alone has no CSV files."""
-    assert plan.histogram is not None
-    if not plan.histogram.tables:
+    if not plan.design_as(HistogramDesign).tables:
         return ""
-    level, query = plan.histogram.tables[0]
+    level, query = plan.design_as(HistogramDesign).tables[0]
     factors = [factor.name for factor in parse_query(plan.schema, query).factors]
     file = f"{level}/{table_name(query)}.csv"
     return f"\n{codes_in_markdown(file, ['geocode', *factors])}\n"
@@ -97,16 +97,17 @@ def _bounds(constraints: Constraints | None) -> str:
 
 
 def _rules(plan: Plan) -> str:
-    assert plan.histogram is not None
-    if not plan.is_whole:
+    if not plan.method.whole:
         return (
             "\nNo rule or bound is imposed on the estimates: that is what keeps them unbiased. A "
             "cell where\nnobody can be may have a small count of either sign. Sums and averages "
             "of many counts are\nunbiased too; do not clip counts at zero before adding them up.\n"
         )
-    if not plan.histogram.structural_zeros:
+    if not plan.design_as(HistogramDesign).structural_zeros:
         return ""
-    rules = "\n".join(f"- {code(rule)}" for rule in plan.histogram.structural_zeros)
+    rules = "\n".join(
+        f"- {code(rule)}" for rule in plan.design_as(HistogramDesign).structural_zeros
+    )
     return f"\n## What cannot be\n\nThese cells are empty everywhere:\n\n{rules}\n"
 
 
@@ -116,7 +117,7 @@ def _fit(plan: Plan, distance: float) -> str:
     errors = (
         " Standard errors\nand intervals do not depend on it: they are those of the linear "
         "estimates."
-        if plan.has_variances
+        if plan.method.has_variances
         else ""
     )
     return (
@@ -128,13 +129,12 @@ def _fit(plan: Plan, distance: float) -> str:
 
 
 def _audit(plan: Plan, audit: Sequence[Mapping[str, Any]]) -> str:
-    assert plan.histogram is not None
     if not audit:
         return ""
     about = (
         "People were exchanged between areas with the same area above them, so that these rules "
         "hold where sums and stated bounds allow. Areas that still break one are counted here."
-        if plan.histogram.enforce_edit_rules
+        if plan.design_as(HistogramDesign).enforce_edit_rules
         else "These rules are checked and not enforced; areas that break one do so because of the "
         "noise, or did so in the records."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trellis.model.plans.counted import in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.statement import attacks_in_words, guarantee_in_words
 from trellis.release.documents.markdown import code, plain
@@ -44,10 +44,10 @@ tracts, and 14 times from its blocks. For a difference between neighbours it is 
 
 def errors_in_markdown(plan: Plan) -> str:
     """The section on margins of error."""
-    errors = _ABOUT_ERRORS[plan.method]
-    if plan.has_variances:
+    errors = _ABOUT_ERRORS[plan.method.name]
+    if plan.method.has_variances:
         instead = "Use the published level that is the sum" + (
-            ", or have it released under `areas` in the spec." if plan.histogram is None else "."
+            "." if plan.design.by_query else ", or have it released under `areas` in the spec."
         )
         errors += f" {confidence_in_words(plan)}\n\n{SUMS_OF_ERRORS} {instead}"
     return f"""## Margins of error

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.tables.rules import edit_rule_cells
@@ -17,10 +18,9 @@ from trellis.model.tables.rules import edit_rule_cells
 
 def audit_edit_rules(plan: Plan, estimates: HistogramEstimates) -> list[dict[str, Any]]:
     """For each rule and level: areas to which it applies, and those that break it."""
-    assert plan.histogram is not None
     audit = []
-    for rule in plan.histogram.edit_rules:
-        sides = edit_rule_cells(plan.schema, plan.histogram.ordered, rule)
+    for rule in plan.design_as(HistogramDesign).edit_rules:
+        sides = edit_rule_cells(plan.schema, plan.design_as(HistogramDesign).ordered, rule)
         for level, name in enumerate(plan.levels):
             shown = ~estimates.hierarchy.passes_through[level]
             counts = estimates.counts[level]

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.plans.counted import in_percent
-from trellis.model.plans.flow_estimators import looks_below
+from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.carried_bounds import Range
 from trellis.model.tables.schema import Schema
@@ -97,14 +97,14 @@ def _categories(schema: Schema, nodes: Nodes) -> dict[str, pa.Array]:
 
 def flow_guide(plan: Plan, rows: Sequence[int]) -> str:
     """Markdown for users of flows."""
-    assert plan.flow is not None
+    shape = plan.design_as(FlowDesign).shape
     lines = [
         f"| {plain(name)} | {size:,} | {published:,} |"
         for name, size, published in zip(plan.levels, plan.areas, rows, strict=True)
     ]
     levels = "\n".join(["| level | possible pairs | published |", "|---|---|---|", *lines])
-    codes = ["origin", "destination", *plan.flow.attributes]
-    attributes = "".join(f", {code(name)}" for name in plan.flow.attributes)
+    codes = ["origin", "destination", *shape.attributes]
+    attributes = "".join(f", {code(name)}" for name in shape.attributes)
     return f"""# {plain(plan.release)}
 
 One table of flows per level of the tree, origin level first in its name, as Parquet; some also as
@@ -118,7 +118,7 @@ holds all pairs of the finest areas as `origin`, `dest` and `count`.
 
 ## Margins of error
 
-`std_error` is that of {_ESTIMATES[looks_below(plan.method)]}. `lower` and
+`std_error` is that of {_ESTIMATES[plan.method.looks_below]}. `lower` and
 `upper` enclose the true number with {in_percent(plan.confidence)} confidence, for a flow that was
 named before the table was seen: an interval around that number, rounded, kept between zero and the
 total where that is exact, and widened where needed to contain the published count. Among flows that

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.model.plans.group_sizes import size_method
 from trellis.model.plans.plan import Plan
-from trellis.model.plans.size_mechanisms import SIZE_MECHANISMS
 from trellis.model.results.estimates import Estimates
 from trellis.release.documents.markdown import plain
 from trellis.release.documents.reading_guide import (
@@ -75,7 +75,7 @@ Noise was added once, to protect people. It is independent of errors that the da
 
 
 def _promise(plan: Plan, estimates: Estimates) -> str:
-    promise = SIZE_MECHANISMS[plan.method]
+    promise = size_method(plan)
     if not promise.adds_up:
         broken = _broken_sums(estimates)
         return (

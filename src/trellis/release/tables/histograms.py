@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from trellis.execution.progress import in_parts
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.results.histogram_facts import HistogramFacts
@@ -41,8 +42,7 @@ def write_histogram_tables(
     csv: bool | None,
 ) -> None:
     """`facts` are those that bind the records; tables without margins need none."""
-    assert plan.histogram is not None
-    for level, name in in_parts(plan.histogram.tables):
+    for level, name in in_parts(plan.design_as(HistogramDesign).tables):
         query = parse_query(plan.schema, name)
         target = folder / level / table_name(name)
         target.parent.mkdir(parents=True, exist_ok=True)

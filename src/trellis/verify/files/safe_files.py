@@ -15,7 +15,7 @@ import yaml
 
 from trellis.errors import RunFolderError
 
-FORMAT = 2
+FORMAT = 3
 """Of plan.json, run.json and privacy.json; files of the first format have no number."""
 
 MOST_JSON_BYTES = 16_000_000

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from trellis.errors import TrellisError
 from trellis.ingest.rows import check_columns
 from trellis.model.plans.agreement import agreed_cost
-from trellis.model.plans.plan import Plan
 from trellis.privacy.ledger import Ledger
 from trellis.spec import Spec
 from trellis.workflow.confidential.measuring import (
+    NOT_CONFIRMED,
     Confirmed,
     fingerprints,
-    read_counts,
     records_of,
+    tabulate,
     terms_of,
 )
 from trellis.workflow.confidential.same_counts import SAME_COUNTS, prior_has_counts_of
+from trellis.workflow.frames import NO_FRAMES, Frames
 from trellis.workflow.outlook.accuracy_warnings import accuracy_warnings
-from trellis.workflow.preparing.prepare import foreseen, prepare
+from trellis.workflow.preparing.prepare import prepare, with_forecast
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Progress, Silent
 
 
@@ -47,16 +48,10 @@ class _Faults:
 
 def check(
     spec: Spec,
-    *,
-    data: Any = None,
-    hierarchy: Any = None,
-    register: Any = None,
-    areas: Any = None,
-    destinations: Any = None,
-    new_edition: bool = False,
-    same_records: bool = False,
+    frames: Frames = NO_FRAMES,
+    confirmed: Confirmed = NOT_CONFIRMED,
     progress: Progress | None = None,
-) -> Plan:
+) -> Prepared:
     """Read and validate all that a run reads; nothing is spent.
 
     The error that it raises holds every fault that could be found. What rests on something faulty
@@ -66,16 +61,15 @@ def check(
     faults = _Faults()
     prepared = source = counts = None
     with faults.kept():
-        prepared = prepare(spec, hierarchy, data, areas, destinations)
+        prepared = prepare(spec, frames)
     with faults.kept():
-        source = records_of(spec, data, register)
-        check_columns(source, *_columns(spec), rows_too=prepared is None)
+        source = records_of(spec, frames)
+        check_columns(source, *spec.columns(), rows_too=prepared is None)
         if prepared is not None:
-            counts = read_counts(prepared, source, register)
+            counts = tabulate(prepared, source, frames.register)
     if prepared is not None:
         with faults.kept():
             ledger = Ledger(spec.ledger_path)
-            terms = terms_of(spec, Confirmed(new_edition, same_records))
             keys = ledger.known_key(spec.dataset), ledger.known_records_key()
             # Records with a fault will change, and are not compared with earlier ones.
             whole = source if counts is not None else None
@@ -83,25 +77,13 @@ def check(
                 fingerprints(whole, key)[0] if key is not None and whole is not None else None
                 for key in keys
             ]
+            terms = terms_of(spec, confirmed)
             ledger.check(spec.dataset, "", agreed_cost(prepared.plan), terms, *prints)
     faults.report()
     assert prepared is not None
-    assert counts is not None
     if prior_has_counts_of(prepared, counts):
         Silent().confirm(SAME_COUNTS) if progress is None else progress.advise(SAME_COUNTS)
-    plan = foreseen(prepared)
-    for text in accuracy_warnings(prepared, plan):
+    prepared = with_forecast(prepared)
+    for text in accuracy_warnings(prepared, prepared.plan):
         (progress or Silent()).advise(text)
-    return plan
-
-
-def _columns(spec: Spec) -> tuple[list[str], list[str]]:
-    """Columns of the records: of codes and categories, and of whole numbers."""
-    data = spec.data
-    texts = [data.area, data.group, data.origin, data.destination, data.unit]
-    texts += list(spec.attributes or {})
-    if spec.declared_attributes is not None and data.cells is None:
-        texts += [(data.attributes or {}).get(name, name) for name in spec.declared_attributes]
-    numbers = [data.count, data.quantity, data.size, data.groups]
-    numbers += [column for form in data.cell_forms.values() for column in form]
-    return [c for c in texts if c is not None], [c for c in numbers if c is not None]
+    return prepared

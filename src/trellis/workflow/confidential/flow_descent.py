@@ -2,8 +2,8 @@
 
 A level is measured below the nodes that the estimates of the level above left positive, run by run
 and in threads, and is on disk before the next one begins. The noise of all levels was charged
-before: the claim proves it. Nothing about the descent is shown or kept before it is complete, so a
-run that breaks off leaves only files that are destroyed unread, and may draw again.
+before: `ChargedNoise` proves it. Nothing about the descent is shown or kept before it is complete,
+so a run that breaks off leaves only files that are destroyed unread, and may draw again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trellis.confidential.flows import TrueFlows, TrueLevel, true_levels
-from trellis.errors import LedgerError
 from trellis.execution.progress import tell_done
 from trellis.execution.threads import map_in_order
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.flows import ABSENT, noisy_children
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import ROOT, FlowTree, Nodes, runs_of_families
-from trellis.privacy.bits import RandomBits
-from trellis.privacy.ledger import Claim
 from trellis.storage.atomic import sync_tree
 from trellis.storage.flows import level_file, measured_table, table_writer
 
@@ -55,21 +53,18 @@ def measure_flows(
     plan: Plan,
     tree: FlowTree,
     flows: TrueFlows,
-    claim: Claim,
-    bits: RandomBits,
+    noise: ChargedNoise,
     tie_seed: int,
     workers: int | None = None,
 ) -> None:
     """Noisy counts of all levels, written level by level."""
-    if claim.guarantee != plan.privacy:
-        raise LedgerError("The ledger was charged for another plan. Start in a new run folder.")
     flows = flows.in_tree_order(tree)
-    total = _measure_root(folder, plan, flows, bits)
+    total = _measure_root(folder, plan, flows, noise)
     left = _Left(ROOT, total, np.array([0 if flows.count.size else ABSENT]))[total > 0]
     for level, truth in enumerate(true_levels(flows, tree), start=1):
         parts = []
         with table_writer(level_file(folder, plan, level)) as file:
-            runs = _measure_level(plan, tree, level, truth, left, bits, tie_seed, workers)
+            runs = _measure_level(plan, tree, level, truth, left, noise, tie_seed, workers)
             for table, part in runs:
                 file.write(table)
                 parts.append(part)
@@ -78,10 +73,9 @@ def measure_flows(
         tell_done(level / (len(plan.levels) - 1))
 
 
-def _measure_root(folder: Path, plan: Plan, flows: TrueFlows, bits: RandomBits) -> Ints:
-    root, value = plan.queries[0], np.array([flows.total], dtype=np.int64)
-    if root.noise is not None:
-        value = value + root.noise.sample(1, bits)
+def _measure_root(folder: Path, plan: Plan, flows: TrueFlows, noise: ChargedNoise) -> Ints:
+    root = plan.queries[0]
+    value = noise.added_to(root, np.array([flows.total], dtype=np.int64))
     with table_writer(level_file(folder, plan, 0)) as file:
         file.write(measured_table(ROOT, value, root.variance, value > 0))
     return value
@@ -93,7 +87,7 @@ def _measure_level(
     level: int,
     truth: TrueLevel,
     above: _Left,
-    bits: RandomBits,
+    noise: ChargedNoise,
     tie_seed: int,
     workers: int | None,
 ) -> Iterator[tuple[pa.Table, _Left]]:
@@ -101,8 +95,7 @@ def _measure_level(
     from trellis.estimate.flows.families import FamilyRule  # compiles
     from trellis.estimate.flows.runs import MOST_CHILDREN
 
-    noise = plan.queries[level].noise
-    assert noise is not None
+    query = plan.queries[level]
     rule = FamilyRule.of_descent(plan, level, tie_seed)
     numbers = tree.child_numbers(level - 1, above.nodes)
     before = np.concatenate([[0], np.cumsum(numbers)])
@@ -111,9 +104,9 @@ def _measure_level(
         first, last = run
         parents = above[first:last]
         start, children = tree.expand(level - 1, parents.nodes)
-        values, positions = noisy_children(truth, parents.positions, start, noise, bits)
+        values, positions = noisy_children(truth, parents.positions, start, query, noise)
         counts = rule.fit(values, start, parents.counts, int(before[first]))
-        table = measured_table(children, values, noise.variance, counts > 0)
+        table = measured_table(children, values, query.variance, counts > 0)
         return table, _Left(children, counts, positions)[np.flatnonzero(counts)]
 
     runs = list(runs_of_families(numbers, MOST_CHILDREN)) or [(0, 0)]

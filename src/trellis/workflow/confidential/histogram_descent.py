@@ -2,9 +2,9 @@
 
 A level is measured where the whole counts of the level above leave anyone, and fitted to them; its
 counts are kept beside the measurements and decide on the next level. Both are on disk before the
-next one begins. The noise of all levels was charged before: the claim proves it. As what is left
-out depends on noisy numbers alone, the outcome is that of measuring every row and throwing away
-some.
+next one begins. The noise of all levels was charged before: `ChargedNoise` proves it. As what is
+left out depends on noisy numbers alone, the outcome is that of measuring every row and throwing
+away some.
 
 Nothing about the descent is shown or kept before it is complete, so a run that breaks off leaves
 only files that are destroyed unread, and may draw again.
@@ -19,14 +19,14 @@ from pathlib import Path
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import Infeasible
 from trellis.execution.progress import in_parts, part
-from trellis.measure.histograms import charged_levels, measure_queries
+from trellis.measure.charged_noise import ChargedNoise
+from trellis.measure.histograms import measure_queries, true_levels
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.constraints import Constraints
 from trellis.model.tables.rules import enforced_rules
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.privacy.bits import RandomBits
-from trellis.privacy.ledger import Claim
 from trellis.storage.atomic import sync_tree
 from trellis.storage.histogram_estimates import write_counts
 from trellis.storage.histograms import MeasuredHistograms, counts_file
@@ -38,22 +38,21 @@ def measure_used_histograms(
     hierarchy: Hierarchy,
     counts: TrueHistograms,
     constraints: Constraints | None,
-    claim: Claim,
-    bits: RandomBits,
+    noise: ChargedNoise,
     tie_seed: int,
     workers: int | None = None,
 ) -> None:
     """Noisy answers to all planned queries, written level by level."""
-    truth = charged_levels(plan, hierarchy, counts, claim)
+    truth = true_levels(plan, hierarchy, counts)
     exact = [query for query in plan.queries if query.noise is None]
     with part(0.0, 0.1):
-        measure_queries(folder, plan, hierarchy, truth, exact, bits, workers)
+        measure_queries(folder, plan, hierarchy, truth, exact, noise, workers)
     noisy = MeasuredHistograms(folder, plan, hierarchy, unfinished=True)
     fitted = _fitted_levels(noisy, constraints, tie_seed, workers)
     with part(0.1, 1.0):
         for name in in_parts(hierarchy.level_names, hierarchy.sizes, inner=False):
             here = [query for query in plan.queries if query.level == name and query not in exact]
-            measure_queries(folder, plan, hierarchy, truth, here, bits, workers)
+            measure_queries(folder, plan, hierarchy, truth, here, noise, workers)
             if name != hierarchy.level_names[-1] and (left := next(fitted, None)) is not None:
                 write_counts(counts_file(folder, name), left)
             sync_tree(folder)
@@ -70,8 +69,7 @@ def _fitted_levels(
     """
     from trellis.estimate.histograms.estimators import topdown_levels  # compiles
 
-    histogram = noisy.plan.histogram
-    assert histogram is not None
+    histogram = noisy.plan.design_as(HistogramDesign)
     with suppress(Infeasible):
         yield from topdown_levels(
             noisy,

@@ -22,31 +22,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
-from trellis.confidential.flows import TrueFlows
-from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError, TrellisError
-from trellis.ingest.counts import tabulate
 from trellis.ingest.duckdb import Source
-from trellis.ingest.flows import TripColumns, TripRules, read_flows
-from trellis.ingest.group_sizes import (
-    RecordColumns,
-    Sizes,
-    TableColumns,
-    sizes_from_records,
-    sizes_from_table,
-)
-from trellis.ingest.registers import read_group_numbers, read_units
-from trellis.measure import measure_counts
-from trellis.measure.histograms import measure_histograms
+from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.plans.agreement import agreed_cost
-from trellis.model.plans.size_mechanisms import GROUP_SIZES
-from trellis.model.trees.flows import FLOWS
-from trellis.privacy.bits import OsRandom
 from trellis.privacy.ledger import Claim, Ledger, Terms
 from trellis.spec import Spec
-from trellis.spec.flows import has_exact_number
 from trellis.spec.public_files import REGISTER
 from trellis.storage.atomic import (
     make_private,
@@ -56,12 +38,10 @@ from trellis.storage.atomic import (
     reporting_os_errors,
     sync_tree,
 )
-from trellis.storage.measurements import write_measurements
-from trellis.workflow.confidential.flow_descent import measure_flows
-from trellis.workflow.confidential.histogram_descent import measure_used_histograms
-from trellis.workflow.confidential.histograms import read_histograms
 from trellis.workflow.confidential.same_counts import SAME_COUNTS, prior_has_counts_of
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.frames import Frames
+from trellis.workflow.kinds import confidential_kind
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.preparing.sources import is_frame_of_records, resolve_source
 from trellis.workflow.progress import Progress
 from trellis.workflow.public.run_folder import RunFolder, RunIdentity
@@ -70,8 +50,7 @@ from trellis.workflow.public.run_folder import RunFolder, RunIdentity
 def measure_into(
     folder: RunFolder,
     prepared: Prepared,
-    records: Any = None,
-    register: Any = None,
+    frames: Frames,
     *,
     confirmed: Confirmed,
     progress: Progress,
@@ -84,10 +63,10 @@ def measure_into(
     if known is not None and _was_settled(folder, known, ledger):
         return
 
-    source = records_of(spec, records, register)
+    source = records_of(spec, frames)
     before = _state(source)
     with progress.stage("tabulate"):
-        counts = read_counts(prepared, source, register)
+        counts = tabulate(prepared, source, frames.register)
     if prior_has_counts_of(prepared, counts):
         progress.confirm(SAME_COUNTS)
     terms = terms_of(spec, confirmed)
@@ -98,9 +77,7 @@ def measure_into(
         raise InputError("The records were changed while they were read. Start again.")
     ledger.check(spec.dataset, identity.run_id, cost, terms, *prints)
     if known is None:
-        public, tree = spec.public(), prepared.hierarchy
-        others = prepared.interests, prepared.destinations, prepared.constraints
-        folder.start(identity, public, plan, tree, *others)
+        folder.start(identity, spec.public(), plan, prepared.facts)
     try:
         ledger.charge(spec.dataset, identity.run_id, plan.release, cost, terms, *prints)
     except PrivacyError:
@@ -119,67 +96,16 @@ def _state(source: Source) -> tuple[int, ...]:
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def records_of(spec: Spec, records: Any, register: Any) -> Source:
+def records_of(spec: Spec, frames: Frames) -> Source:
     """The confidential records; a register that is the same frame is refused."""
-    if is_frame_of_records(register, records, "group_register"):
+    if is_frame_of_records(frames.register, frames.records, "group_register"):
         raise SpecError(REGISTER)
-    return resolve_source(spec, spec.data.source, records, "data.source")
+    return resolve_source(spec, spec.data.source, frames.records, "data.source")
 
 
-def read_counts(
-    prepared: Prepared, source: Source, register: Any = None
-) -> TrueCounts | TrueHistograms | TrueFlows:
+def tabulate(prepared: Prepared, source: Source, register: Any = None) -> Any:
     """The true table that is to be measured, as the kind of release has it."""
-    if prepared.plan.histogram is not None:
-        return read_histograms(prepared, source)
-    if prepared.spec.kind == FLOWS:
-        return _read_flows(prepared, source)
-    if prepared.spec.kind == GROUP_SIZES:
-        return _read_group_sizes(prepared, source, register)
-    data = prepared.spec.data
-    assert data.area is not None
-    cells = data.cell_forms or {"total": {} if data.count is None else {data.count: 1}}
-    width = prepared.spec.hierarchy.code_width
-    return tabulate(source, prepared.hierarchy, data.area, cells, width)
-
-
-def _read_flows(prepared: Prepared, source: Source) -> TrueFlows:
-    spec, data = prepared.spec, prepared.spec.data
-    columns = TripColumns(
-        origin=data.origin or "",
-        destination=data.destination or "",
-        count=data.count,
-        unit=data.unit,
-        attributes=spec.attributes or {},
-        origin_width=spec.hierarchy.code_width,
-        destination_width=(spec.destinations or spec.hierarchy).code_width,
-    )
-    rules = TripRules(
-        most=spec.privacy.max_contribution,
-        exactly=has_exact_number(spec),
-        distinct=spec.trips.distinct,
-        cap=spec.trips.above == "cap",
-    )
-    return read_flows(source, prepared.flow_tree, columns, rules)
-
-
-def _read_group_sizes(prepared: Prepared, source: Source, register: Any) -> TrueCounts:
-    """Records with a register of groups, or a table of sizes with declared numbers of groups."""
-    spec, tree, data = prepared.spec, prepared.hierarchy, prepared.spec.data
-    listed, width = spec.group_register, spec.hierarchy.code_width
-    assert listed is not None
-    assert spec.sizes is not None
-    place = resolve_source(spec, listed.source, register, "group_register.source")
-    sizes = Sizes(spec.sizes.cap, spec.sizes.top_code)
-    if data.group is not None:
-        assert listed.group is not None
-        units = read_units(place, tree, listed.group, listed.area, width)
-        columns = RecordColumns(data.group, data.area, data.quantity, data.max_quantity, width)
-        return sizes_from_records(source, tree, units, columns, sizes)
-    assert listed.groups is not None
-    numbers = read_group_numbers(place, tree, listed.area, listed.groups, width)
-    columns = TableColumns(data.area or "", data.size or "", data.groups or "", width)
-    return sizes_from_table(source, tree, numbers, columns, sizes)
+    return confidential_kind(prepared.plan.kind).tabulate(prepared, source, register)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +118,9 @@ class Confirmed:
     """The same input is in the ledger under another data set name."""
 
 
+NOT_CONFIRMED = Confirmed()
+
+
 def terms_of(spec: Spec, confirmed: Confirmed) -> Terms:
     limit = spec.ledger.limit
     return Terms(
@@ -199,7 +128,7 @@ def terms_of(spec: Spec, confirmed: Confirmed) -> Terms:
         limit_unit=None if limit is None else limit.unit,
         unit_bounds=spec.ledger.units,
         part_of=spec.ledger.part_of,
-        caps=spec.kind == FLOWS and spec.trips.above == "cap",
+        caps=spec.caps_contributions,
         new_edition=confirmed.new_edition,
         same_records=confirmed.same_records,
     )
@@ -260,7 +189,7 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
 def _draw(
     folder: RunFolder,
     prepared: Prepared,
-    counts: TrueCounts | TrueHistograms | TrueFlows,
+    counts: Any,
     identity: RunIdentity,
     ledger: Ledger,
 ) -> None:
@@ -288,29 +217,11 @@ def _draw(
 
 
 def _write_noisy(
-    partial: Path,
-    prepared: Prepared,
-    counts: TrueCounts | TrueHistograms | TrueFlows,
-    claim: Claim,
-    tie_seed: int,
+    partial: Path, prepared: Prepared, counts: Any, claim: Claim, tie_seed: int
 ) -> None:
-    """Measure as the kind of release asks for."""
-    if isinstance(counts, TrueHistograms):
-        given = partial, prepared.plan, prepared.hierarchy, counts
-        if prepared.plan.skips_unused:
-            bounds = prepared.constraints
-            return measure_used_histograms(*given, bounds, claim, OsRandom(), tie_seed)
-        return measure_histograms(*given, claim, OsRandom())
-    if isinstance(counts, TrueFlows):
-        tree = prepared.flow_tree
-        measure_flows(partial, prepared.plan, tree, counts, claim, OsRandom(), tie_seed)
-        return None
-    on_spine = (prepared.interests.spine,) if prepared.interests.spine is not None else ()
-    measured = measure_counts(
-        prepared.plan, prepared.hierarchy, counts, claim, OsRandom(), *on_spine
-    )
-    write_measurements(partial, measured)
-    return None
+    """Measure as the kind of release asks for, with the noise that the claim paid for."""
+    noise = ChargedNoise(prepared.plan, claim)
+    confidential_kind(prepared.plan.kind).measure(partial, prepared, counts, noise, tie_seed)
 
 
 def folder_digest(folder: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from trellis.confidential.metrics import COUNTS, TOTALS, GroupErrors, LevelErrors
 from trellis.evaluate.charts import Axis, Series, bar_chart, line_chart
 from trellis.evaluate.html import number, page, paragraph, picture, section, table
-from trellis.model.plans.counted import in_percent
+from trellis.model.plans.percent import in_percent
 from trellis.storage.atomic import reporting_os_errors, write_json, write_text
 from trellis.storage.spreadsheets import safe_text
 

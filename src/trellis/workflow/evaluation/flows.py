@@ -13,22 +13,26 @@ from trellis.model.results.exact_totals import flow_range
 from trellis.model.trees.flows import FlowTree, Nodes
 from trellis.release.tables.flow_ranges import lifted
 from trellis.release.tables.intervals import interval, interval_factor
+from trellis.spec.flows import FlowsSpec
 from trellis.storage.flows import read_flow_level
 from trellis.workflow.evaluation.compared_tables import require_same_totals
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.preparing.prepared import Prepared
+from trellis.workflow.public.facts import FlowFacts
 from trellis.workflow.public.run_folder import RunFolder
 
 Ints = NDArray[np.int64]
+PreparedFlows = Prepared[FlowsSpec, FlowFacts]
 
 
-def compare_flows(
-    folder: RunFolder, prepared: Prepared, flows: TrueFlows
+def compare(
+    folder: RunFolder, prepared: PreparedFlows, flows: TrueFlows
 ) -> tuple[LevelErrors, ...]:
     """Errors of every level, over the pairs that are listed or have a trip.
 
     All others are zero and published as zero: counted in, they would only hide the errors.
     """
-    plan, tree, found = prepared.plan, prepared.flow_tree, []
+    plan, found = prepared.plan, []
+    tree = prepared.facts.tree(plan)
     for level, name in enumerate(plan.levels):
         listed = read_flow_level(folder.estimates, name)
         if level == 0 and plan.unprotected_totals:

@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.metrics import Ends, GroupErrors, LevelErrors, errors, level_errors
 from trellis.errors import RunFolderError
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.release.tables.histograms import table_name
 from trellis.storage.histograms import load_measurement
 from trellis.workflow.evaluation.compared_tables import read_published, require_same_totals
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.public.run_folder import RunFolder
 
 SMALL_QUERY = 64
 """Cells up to which a query has the errors of each cell; beyond, of each category."""
 
 
-def compare_histograms(
+def compare(
     folder: RunFolder, prepared: Prepared, counts: TrueHistograms
 ) -> tuple[LevelErrors, ...]:
     """Errors of every published table, root first."""
     plan, tree = prepared.plan, prepared.hierarchy
-    assert plan.histogram is not None
-    if not plan.histogram.tables:
+    if not plan.design_as(HistogramDesign).tables:
         raise RunFolderError("This release publishes no table: there is nothing to compare.")
     levels = dict(zip(tree.level_names, counts.by_level(tree), strict=True))
     _require_exact_totals(folder, prepared, levels)
     found = []
-    for level, name in plan.histogram.tables:
+    for level, name in plan.design_as(HistogramDesign).tables:
         query, index = parse_query(plan.schema, name), tree.index(level)
         shown = ~tree.passes_through[index]
         truth = levels[level].marginal(query.cell_of, query.n_cells)[shown]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.ingest.priors import Crosswalk, Prior, read_prior
-from trellis.model.plans.plan import DETAILED, TOTAL
 from trellis.model.plans.shares import Shares
+from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.areas import Category
 from trellis.model.trees.hierarchy import Hierarchy
@@ -26,15 +26,17 @@ from trellis.privacy.budget import MOST, Budget
 from trellis.privacy.mechanisms import DiscreteLaplace
 from trellis.privacy.protection import Protection
 from trellis.spec import Spec
-from trellis.spec.cells import CellForm
-from trellis.spec.histograms import OptimalStrategySpec
-from trellis.spec.planning import OptimalSharesSpec, PriorSpec
+from trellis.spec.counts import TabularSpec
+from trellis.spec.histograms import HistogramsSpec
 from trellis.spec.public_files import refuse_confidential
-from trellis.spec.spines import steps_of
+from trellis.spec.sections.cells import CellForm
+from trellis.spec.sections.planning import OptimalSharesSpec, PriorSpec
+from trellis.spec.sections.strategy import OptimalStrategySpec
+from trellis.workflow.preparing.spines import steps_of
 
 
 def chosen_split(
-    spec: Spec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
+    spec: TabularSpec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
 ) -> tuple[Budget, Shares]:
     """The budget and the shares of the levels that a spec with targets or a wish amounts to."""
     privacy, stated = spec.privacy, None
@@ -57,7 +59,7 @@ def shares_are_open(spec: Spec) -> bool:
 
 
 def scene_of(
-    spec: Spec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
+    spec: TabularSpec, hierarchy: Hierarchy, schema: Schema, categories: Mapping[str, Category]
 ) -> Scene:
     """Everything that decides on errors, as a release of counts has it."""
     privacy, levels = spec.privacy, hierarchy.level_names
@@ -92,7 +94,7 @@ def targets_of(spec: Spec, scene: Scene) -> tuple[Target, ...]:
 
 
 def prior_counts(
-    spec: Spec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
+    spec: TabularSpec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
 ) -> NDArray[np.int64]:
     """Public counts of all leaves by cell; never the confidential ones."""
     refuse_confidential(spec, prior)
@@ -107,19 +109,19 @@ def prior_counts(
     return read_prior(prior_place(spec, prior, forms), hierarchy, spec.hierarchy.code_width)
 
 
-def prior_place(spec: Spec, prior: PriorSpec, forms: Sequence[CellForm]) -> Prior:
+def prior_place(spec: TabularSpec, prior: PriorSpec, forms: Sequence[CellForm]) -> Prior:
     """Where a prior with these cells is, and how it is carried over."""
     walk = prior.crosswalk
     return Prior(
         spec.resolve(prior.source),
-        prior.area or spec.data.area or "",
+        prior.area or spec.data.area,
         forms,
         walk and Crosswalk(spec.resolve(walk.source), walk.old, walk.new, walk.share),
         missing_is_zero=prior.missing == "zero",
     )
 
 
-def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
+def _wish(spec: TabularSpec, scene: Scene, budget: Budget | None) -> Wish:
     targets, shares, most = (
         targets_of(spec, scene),
         spec.privacy.shares,
@@ -146,7 +148,8 @@ def _wish(spec: Spec, scene: Scene, budget: Budget | None) -> Wish:
 
 def rests_on_gls(spec: Spec) -> str | None:
     """The key whose shares foresee errors of gls_topdown, where the method is another."""
-    shares, strategy = spec.privacy.shares, spec.strategy
+    shares = spec.privacy.shares
+    strategy = spec.strategy if isinstance(spec, HistogramsSpec) else None
     of_levels = isinstance(shares, OptimalSharesSpec)
     if spec.estimate.method != "topdown" or (of_levels and shares.optimal.prior is not None):
         return None

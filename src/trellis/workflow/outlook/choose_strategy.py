@@ -25,9 +25,9 @@ from trellis.planning.kinds.histograms import (
 from trellis.planning.kinds.invariants import exact_levels
 from trellis.privacy.budget import Budget
 from trellis.privacy.protection import Protection
-from trellis.spec import Spec
-from trellis.spec.histograms import OptimalStrategySpec
-from trellis.spec.planning import OptimalSharesSpec
+from trellis.spec.histograms import HistogramsSpec
+from trellis.spec.sections.planning import OptimalSharesSpec
+from trellis.spec.sections.strategy import OptimalStrategySpec
 from trellis.workflow.outlook.choose_budget import (
     most_that_may_be_spent,
     refuse_few_levels,
@@ -35,8 +35,8 @@ from trellis.workflow.outlook.choose_budget import (
     targets_decide,
     targets_of,
 )
-from trellis.workflow.outlook.histogram_priors import prior_histograms
-from trellis.workflow.preparing.histograms import machine_memory
+from trellis.workflow.outlook.histogram_priors import prior_counts_by_cell
+from trellis.workflow.preparing.kinds.histograms import machine_memory
 
 _STATED = "strategy"
 """Stands for all queries of a level, where these have stated shares."""
@@ -51,7 +51,7 @@ class ChosenSplit:
     strategy: Mapping[str, Shares] | None
 
 
-def chosen_strategy(spec: Spec, hierarchy: Hierarchy) -> ChosenSplit:
+def chosen_strategy(spec: HistogramsSpec, hierarchy: Hierarchy) -> ChosenSplit:
     """What a spec with targets or a wish amounts to."""
     refuse_few_levels(spec)
     schema = spec.cell_schema()
@@ -76,7 +76,7 @@ def chosen_strategy(spec: Spec, hierarchy: Hierarchy) -> ChosenSplit:
     return ChosenSplit(choice.budget, Shares(levels), strategy)
 
 
-def weighed_tables(spec: Spec, hierarchy: Hierarchy) -> tuple[Aim, ...]:
+def weighed_tables(spec: HistogramsSpec, hierarchy: Hierarchy) -> tuple[Aim, ...]:
     """What the errors of the published tables count for."""
     question = _Question(spec, hierarchy, spec.cell_schema())
     return question.aims(question.scene())
@@ -85,7 +85,7 @@ def weighed_tables(spec: Spec, hierarchy: Hierarchy) -> tuple[Aim, ...]:
 class _Question:
     """Which shares are stated, and which are open."""
 
-    def __init__(self, spec: Spec, hierarchy: Hierarchy, schema: Schema) -> None:
+    def __init__(self, spec: HistogramsSpec, hierarchy: Hierarchy, schema: Schema) -> None:
         self.spec, self.hierarchy, self.schema = spec, hierarchy, schema
         privacy, strategy = spec.privacy, spec.strategy
         self.exact = exact_levels(
@@ -237,7 +237,9 @@ class _Question:
                 "privacy.shares.optimal.prior chooses the share of every query, and strategy "
                 "states some. Write strategy: optimal, or leave the prior out."
             )
-        levels = prior_histograms(self.spec, shares.optimal.prior, self.hierarchy, self.schema)
+        prior = shares.optimal.prior
+        leaves = prior_counts_by_cell(self.spec, prior, self.hierarchy, self.schema)
+        levels = leaves.by_level(self.hierarchy)
         answers = []
         for (level, _), mix in queries.items():
             index, query = self.hierarchy.index(level), parse_query(self.schema, next(iter(mix)))

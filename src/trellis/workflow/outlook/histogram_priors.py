@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import SpecError
-from trellis.ingest.histograms import tabulate_long
-from trellis.ingest.priors import read_prior
+from trellis.ingest.priors import public_histograms, read_prior
 from trellis.model.tables.schema import Schema
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.spec import Spec
-from trellis.spec.histograms import wide_cells
-from trellis.spec.planning import PriorSpec
+from trellis.spec.histograms import HistogramsSpec, wide_cells
 from trellis.spec.public_files import refuse_confidential
+from trellis.spec.sections.planning import PriorSpec
 from trellis.workflow.outlook.choose_budget import prior_place
 
 
 def prior_counts_by_cell(
-    spec: Spec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
-) -> TrueHistograms:
+    spec: HistogramsSpec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
+) -> SparseCounts:
     """Counts of all leaves, from a file that is laid out like the records."""
     refuse_confidential(spec, prior)
     data = spec.data
@@ -31,20 +28,14 @@ def prior_counts_by_cell(
         dense = read_prior(place, hierarchy, spec.hierarchy.code_width)
         leaf, column = np.nonzero(dense)
         cell = np.array(list(position), dtype=np.int64)[column]
-        return TrueHistograms.of(len(dense), schema.n_cells, leaf, cell, dense[leaf, column])
+        return SparseCounts.grouped(len(dense), schema.n_cells, leaf, cell, dense[leaf, column])
     if prior.crosswalk is not None:
         raise SpecError(
             "prior.crosswalk goes with a table of cells, read like data.cells. Carry the rows over "
             "to the areas of the hierarchy first."
         )
     columns = {name: name for name in schema.names} | (data.attributes or {})
-    source, area = spec.resolve(prior.source), prior.area or data.area or ""
+    source, area = spec.resolve(prior.source), prior.area or data.area
     count = prior.count or data.count
-    return tabulate_long(source, hierarchy, schema, area, columns, count, spec.hierarchy.code_width)
-
-
-def prior_histograms(
-    spec: Spec, prior: PriorSpec, hierarchy: Hierarchy, schema: Schema
-) -> list[SparseCounts]:
-    """The same for every level, root first."""
-    return prior_counts_by_cell(spec, prior, hierarchy, schema).by_level(hierarchy)
+    width = spec.hierarchy.code_width
+    return public_histograms(source, hierarchy, schema, area, columns, count, width)

@@ -12,7 +12,7 @@ from trellis.planning.forecast.area_variance import MeasuredTree
 from trellis.planning.forecast.outlook import Outlook
 from trellis.planning.spine.measured import measured_by_plan
 from trellis.workflow.outlook.choose_budget import scene_of, shares_are_open, targets_of
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.preparing.prepared import Prepared
 
 
 def targets_met(prepared: Prepared, outlook: Outlook | None) -> list[Met]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,21 +15,21 @@ from trellis.planning.allocation.targets import Met
 from trellis.planning.forecast.area_outlook import AreaOutlook
 from trellis.planning.forecast.outlook import ErrorLine, Outlook, StrategyLine
 from trellis.spec import Spec
-from trellis.spec.planning import OptimalSharesSpec, PriorSpec
+from trellis.spec.counts import TabularSpec
+from trellis.spec.sections.planning import OptimalSharesSpec, PriorSpec
 from trellis.storage.plans import plan_to_json
+from trellis.workflow.frames import NO_FRAMES, Frames
+from trellis.workflow.kinds import KINDS, outlook_kind
 from trellis.workflow.outlook.accuracy_warnings import accuracy_warnings
 from trellis.workflow.outlook.choose_budget import (
-    prior_counts,
     rests_on_gls,
     scene_of,
     targets_decide,
 )
-from trellis.workflow.outlook.choose_strategy import weighed_tables
-from trellis.workflow.outlook.histogram_priors import prior_counts_by_cell
 from trellis.workflow.outlook.met_targets import targets_met
-from trellis.workflow.outlook.simulate import Simulation, simulate
-from trellis.workflow.outlook.simulate_histograms import simulate_histograms
-from trellis.workflow.preparing.prepare import Prepared, foreseen, prepare
+from trellis.workflow.outlook.simulation import Simulation
+from trellis.workflow.preparing.prepare import foreseen, prepare
+from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Progress, Silent
 
 
@@ -86,9 +86,8 @@ class PlanReport:
 
 def plan_report(
     spec: Spec,
+    frames: Frames = NO_FRAMES,
     *,
-    hierarchy: Any = None,
-    areas: Any = None,
     compare: Sequence[str] = (),
     releases: int | None = None,
     prior: PriorSpec | None = None,
@@ -96,18 +95,14 @@ def plan_report(
 ) -> PlanReport:
     """Plan a spec and look ahead; no confidential record is touched.
 
-    `hierarchy` may be a frame, and `areas` a mapping of frames by category. So many `releases` are
-    simulated on `prior`, or on the prior of the spec.
+    So many `releases` are simulated on `prior`, or on the prior of the spec.
     """
     progress = progress or Silent()
     with progress.stage("plan", line=False):
         with part(0.0, 0.8):
-            prepared = prepare(spec, hierarchy, interests=areas)
+            prepared = prepare(spec, frames)
         plan = foreseen(prepared)
-    outlook = Outlook.of(plan, prepared.hierarchy)
-    if outlook is not None and plan.histogram is not None:
-        outlook = replace(outlook, aims=weighed_tables(spec, prepared.hierarchy))
-    interests = prepared.interests
+    outlook, interests = _outlook(prepared), prepared.interests
     known = AreaOutlook.of(plan, prepared.hierarchy, interests.spine, interests.categories)
     met = targets_met(prepared, outlook)
     budget = spec.privacy.budget
@@ -124,6 +119,13 @@ def plan_report(
     )
 
 
+def _outlook(prepared: Prepared) -> Outlook | None:
+    """What is expected of the tables, for kinds that have an outlook."""
+    if KINDS[prepared.plan.kind].outlook is None:
+        return None
+    return outlook_kind(prepared.plan.kind, "an outlook").outlook(prepared)
+
+
 def _comparison(
     spec: Spec, outlook: Outlook | None, names: Sequence[str]
 ) -> tuple[StrategyLine, ...]:
@@ -131,11 +133,12 @@ def _comparison(
         return ()
     if outlook is None:
         raise SpecError(
-            "--compare needs standard errors that are known beforehand: it is for kind: counts "
-            "with estimate.method gls_topdown or gls, without a spine."
+            "--compare needs standard errors that are known beforehand: it is for counts and "
+            "histograms with estimate.method gls_topdown or gls, without a spine."
         )
     if outlook.aims is not None:
         return tuple(outlook.compare(names))
+    assert isinstance(spec, TabularSpec)  # no other kind has an outlook
     scene = scene_of(spec, outlook.scene.hierarchy, outlook.scene.schema, {})
     shares, weights = spec.privacy.shares, None
     if isinstance(shares, OptimalSharesSpec):
@@ -161,14 +164,9 @@ def _simulation(
             "--simulate needs public counts to take for the truth: name a file with --prior, or "
             "under privacy.shares.optimal.prior."
         )
-    if spec.kind != "counts":
-        raise SpecError("--simulate is for kind: counts.")
-    targets, tree = [line.target for line in met], prepared.hierarchy
-    if prepared.plan.histogram is not None:
-        counts = prior_counts_by_cell(spec, prior, tree, prepared.plan.schema)
-        return simulate_histograms(prepared, counts, releases, targets, progress=progress)
-    leaves = prior_counts(spec, prior, tree, prepared.plan.schema)
-    return simulate(prepared, leaves, releases, targets, progress=progress)
+    targets = [line.target for line in met]
+    kind = outlook_kind(spec.kind, "--simulate")
+    return kind.simulate(prepared, prior, releases, targets, progress)
 
 
 def report_to_json(report: PlanReport) -> dict[str, Any]:

@@ -7,61 +7,81 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import SpecError
 from trellis.estimate.histograms.evidence import EvidenceInMemory
-from trellis.measure.histograms import exact_histogram_answers
+from trellis.model.plans.answers import histogram_answers
+from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.planning.allocation.targets import Target
-from trellis.privacy.bits import OsRandom, RandomBits
+from trellis.privacy.bits import RandomBits
+from trellis.privacy.public_noise import PublicNoise
 from trellis.release.tables.intervals import interval, interval_factor
-from trellis.workflow.confidential.histograms import check_rules
-from trellis.workflow.outlook.simulate import LevelOutcome, Simulation, each_release
-from trellis.workflow.preparing.histograms import machine_memory
-from trellis.workflow.preparing.prepare import Prepared
+from trellis.workflow.outlook.simulation import LevelOutcome, Simulation, each_release
+from trellis.workflow.preparing.kept_rules import (
+    PreparedHistograms,
+    broken_constraints,
+    check_against_totals,
+    contradicted_zeros,
+    impossible_lines,
+)
+from trellis.workflow.preparing.kinds.histograms import machine_memory
 from trellis.workflow.progress import Progress
-from trellis.workflow.public.histograms import estimate_histograms, facts_for_margins
+from trellis.workflow.public.kinds.histograms import estimate_histograms, facts_for_margins
 
 _AREAS_AT_ONCE = 1 << 20
 """Cells of a table that are compared at once."""
 
 
 def simulate_histograms(
-    prepared: Prepared,
-    counts: TrueHistograms,
+    prepared: PreparedHistograms,
+    leaves: SparseCounts,
     releases: int,
     targets: Sequence[Target] = (),
     *,
     progress: Progress,
     bits: RandomBits | None = None,
 ) -> Simulation:
-    """Measure, estimate and compare, again and again, with `counts` as the truth."""
+    """Measure, estimate and compare, again and again, with `leaves` as the truth."""
     plan, hierarchy = prepared.plan, prepared.hierarchy
-    assert plan.histogram is not None
     _check_memory(prepared)
     for target in targets:
-        if not plan.is_whole and (target.name, target.query.name) not in plan.histogram.tables:
+        if (
+            not plan.method.whole
+            and (target.name, target.query.name) not in plan.design_as(HistogramDesign).tables
+        ):
             raise SpecError(
                 f"--simulate: {target.label} is no published table, and gls estimates no others. "
                 "List it under output.tables."
             )
-    check_rules(prepared, counts)
-    truth = counts.by_level(hierarchy)
-    exact = exact_histogram_answers(plan, hierarchy, counts)
-    outcomes = [LevelOutcome(level, query=query) for level, query in plan.histogram.tables]
-    hits, bits = np.zeros(len(targets)), bits or OsRandom()
+    _check_rules(prepared, leaves)
+    truth = leaves.by_level(hierarchy)
+    exact = histogram_answers(plan, hierarchy, leaves)
+    outcomes = [
+        LevelOutcome(level, query=query) for level, query in plan.design_as(HistogramDesign).tables
+    ]
+    hits, noise = np.zeros(len(targets)), PublicNoise(bits)
     for number in each_release(releases, progress):
-        made, facts = _release(prepared, exact, bits, number)
+        made, facts = _release(prepared, exact, noise, number)
         for outcome in outcomes:
             _compare(outcome, made, truth[hierarchy.index(outcome.level)], facts, prepared)
         hits += [_share_within(target, made, truth) for target in targets]
     return Simulation(releases, tuple(outcomes), tuple((hits / releases).tolist()))
 
 
-def _check_memory(prepared: Prepared) -> None:
+def _check_rules(prepared: PreparedHistograms, leaves: SparseCounts) -> None:
+    """A prior that breaks a rule is no example of records that must keep it."""
+    lines = broken_constraints(prepared, leaves)
+    if faults := contradicted_zeros(prepared, leaves):
+        lines = [*impossible_lines(prepared, leaves, faults), *lines]
+    if lines:
+        raise SpecError(f"--simulate: the prior breaks a rule that binds the records: {lines[0]}.")
+    check_against_totals(prepared, leaves)
+
+
+def _check_memory(prepared: PreparedHistograms) -> None:
     plan, memory = prepared.plan, machine_memory()
     cells = sum(
         prepared.hierarchy.size(q.level) * parse_query(plan.schema, q.query).n_cells
@@ -75,7 +95,7 @@ def _check_memory(prepared: Prepared) -> None:
 
 
 def _release(
-    prepared: Prepared, exact: Sequence[NDArray[np.int64]], bits: RandomBits, seed: int
+    prepared: PreparedHistograms, exact: Sequence[NDArray[np.int64]], noise: PublicNoise, seed: int
 ) -> tuple[HistogramEstimates, HistogramFacts | None]:
     plan, hierarchy = prepared.plan, prepared.hierarchy
     answers: list[dict[str, NDArray[np.int64]]] = [{} for _ in plan.levels]
@@ -83,13 +103,12 @@ def _release(
     # An exact answer comes first in the plan and stands for a noisy one of the same query.
     for planned, answer in reversed(list(zip(plan.queries, exact, strict=True))):
         level = hierarchy.index(planned.level)
-        if planned.noise is not None:
-            answer = answer + planned.noise.sample(answer.size, bits).reshape(answer.shape)
-        answers[level][planned.query] = answer
-        measured[level][planned.query] = planned.reckoned_variance
+        answers[level][planned.query] = noise.added_to(planned.noise, answer)
+        measured[level][planned.query] = planned.assumed_variance
     evidence = EvidenceInMemory(hierarchy, plan.schema, measured, answers)
-    facts = facts_for_margins(plan, evidence, prepared.constraints)
-    return estimate_histograms(plan, evidence, prepared.constraints, facts, seed), facts
+    bounds = prepared.facts.constraints
+    facts = facts_for_margins(plan, evidence, bounds)
+    return estimate_histograms(plan, evidence, bounds, facts, seed), facts
 
 
 def _compare(
@@ -97,7 +116,7 @@ def _compare(
     made: HistogramEstimates,
     truth: SparseCounts,
     facts: HistogramFacts | None,
-    prepared: Prepared,
+    prepared: PreparedHistograms,
 ) -> None:
     """Add the errors of one table, a run of areas at a time."""
     assert outcome.query is not None
@@ -117,7 +136,9 @@ def _compare(
             outcome.add_intervals(real, centre, *ends)
 
 
-def _published(prepared: Prepared, level: int, query: Query) -> Iterator[NDArray[np.int64]]:
+def _published(
+    prepared: PreparedHistograms, level: int, query: Query
+) -> Iterator[NDArray[np.int64]]:
     """Runs of published areas of a level."""
     size, step = prepared.hierarchy.size(level), max(1, _AREAS_AT_ONCE // query.n_cells)
     shown = ~prepared.hierarchy.passes_through[level]

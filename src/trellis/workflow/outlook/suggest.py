@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
 
 from trellis.errors import SpecError
-from trellis.model.plans.plan import WITHOUT_VARIANCES
 from trellis.model.plans.shares import Shares
 from trellis.planning.spine.search import Candidate, Search
 from trellis.spec import Spec
-from trellis.spec.spines import steps_of
-from trellis.workflow.preparing.prepare import Prepared, prepare
+from trellis.spec.counts import TabularSpec
+from trellis.workflow.frames import NO_FRAMES, Frames
+from trellis.workflow.preparing.prepare import prepare
+from trellis.workflow.preparing.prepared import Prepared
+from trellis.workflow.preparing.spines import steps_of
 
 
 def suggest(
     spec: Spec,
+    frames: Frames = NO_FRAMES,
     *,
-    hierarchy: Any = None,
-    areas: Any = None,
     tick: Callable[[], None] = lambda: None,
 ) -> list[Candidate]:
     """Candidates by the weighted expected standard error of the areas of interest, best first."""
-    return search_of(prepare(spec, hierarchy, interests=areas)).run(steps_of(spec.spine), tick)
+    prepared = prepare(spec, frames)
+    search = search_of(prepared)
+    return search.run(steps_of(prepared.spec.spine), tick)
 
 
 def search_of(prepared: Prepared) -> Search:
     """What the search needs, from a spec that has areas of interest."""
     spec, hierarchy, interests = prepared.spec, prepared.hierarchy, prepared.interests
-    if not spec.areas or interests.conventional is None:
+    if not isinstance(spec, TabularSpec) or not spec.areas or interests.conventional is None:
         raise SpecError("There is nothing to suggest: the spec has no areas of interest.")
     method, shares = prepared.plan.method, prepared.spec.privacy.shares
-    if method in WITHOUT_VARIANCES:
+    if not method.has_variances:
         raise SpecError(f"estimate.method {method} has no variances to search by. Use gls_topdown.")
     if not isinstance(shares, Shares):  # computed for the published levels
         shares = Shares({q.level: q.share for q in interests.conventional.queries if q.share})

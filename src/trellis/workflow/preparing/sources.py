@@ -11,7 +11,7 @@ from trellis.ingest.adbc import read_sql
 from trellis.ingest.duckdb import Source, as_table
 from trellis.ingest.frames import are_one, is_copy
 from trellis.spec import Spec
-from trellis.spec.sources import SqlSource
+from trellis.spec.sections.sources import SqlSource
 
 
 def resolve_source(spec: Spec, named: str | SqlSource | None, frame: Any, key: str) -> Source:

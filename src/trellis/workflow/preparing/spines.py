@@ -13,9 +13,10 @@ from trellis.model.trees.areas import Category
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.planning.kinds.counts import CountsRequest, plan_counts
 from trellis.planning.spine.counts import plan_counts_on_spine, with_areas
-from trellis.spec import Spec
+from trellis.planning.spine.steps import Branch, Bypass, GroupLevel, RegroupLeaves, Step
+from trellis.spec.counts import CountsSpec
 from trellis.spec.public_files import undeclared_interests
-from trellis.spec.spines import steps_of
+from trellis.spec.sections.spines import Steps, StepSpec
 from trellis.storage.hierarchies import hierarchy_digest
 from trellis.storage.spines import category_digest, spine_digest
 from trellis.workflow.preparing.sources import is_frame_of_records, resolve_source
@@ -23,7 +24,7 @@ from trellis.workflow.public.interests import Interests
 
 
 def plan_with_interests(
-    spec: Spec,
+    spec: CountsSpec,
     request: CountsRequest,
     hierarchy: Hierarchy,
     schema: Schema,
@@ -43,8 +44,23 @@ def plan_with_interests(
     return plan, Interests(found, made.spine, made.conventional, made.shares)
 
 
+def steps_of(spine: Steps) -> tuple[Step, ...]:
+    """The reductions that the steps of a spec name."""
+    return tuple(map(_step, spine))
+
+
+def _step(stated: StepSpec) -> Step:
+    if (b := stated.branch) is not None:
+        return Branch(b.level, b.inside)
+    if (r := stated.regroup_leaves) is not None:
+        return RegroupLeaves(r.areas, r.fanout_cutoff, r.cut)
+    if (g := stated.group_level) is not None:
+        return GroupLevel(g.level, g.areas, g.fanout_cutoff, g.name)
+    return Bypass()
+
+
 def read_categories(
-    spec: Spec,
+    spec: CountsSpec,
     hierarchy: Hierarchy,
     frames: Mapping[str, Any] | None = None,
     records: Any = None,

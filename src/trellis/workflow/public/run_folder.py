@@ -21,26 +21,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
 from trellis.errors import RunFolderError, SpecError
 from trellis.model.plans.plan import Plan
-from trellis.model.tables.constraints import Constraints
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.privacy.protection import NOT_KNOWN
 from trellis.spec import Spec
-from trellis.spec.requirements import required_of_records
-from trellis.spec.yaml_reader import read_yaml
+from trellis.spec.reading.yaml_reader import read_yaml
 from trellis.storage.atomic import new_folder, read_json, remove_partials, write_json
-from trellis.storage.constraints import write_constraints
 from trellis.storage.folder_lock import held
 from trellis.storage.formats import FORMAT, without_format
-from trellis.storage.hierarchies import read_hierarchy, write_hierarchy
+from trellis.storage.hierarchies import read_hierarchy
 from trellis.storage.plans import plan_to_json, read_plan
-from trellis.storage.spines import read_areas, read_spine, write_areas, write_spine
-from trellis.workflow.public.interests import Interests
+
+if TYPE_CHECKING:
+    from trellis.workflow.public.facts import PublicFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +132,7 @@ class RunFolder:
         identity: RunIdentity,
         public_spec: Mapping[str, Any],
         plan: Plan,
-        hierarchy: Hierarchy,
-        interests: Interests | None = None,
-        destinations: Hierarchy | None = None,
-        constraints: Constraints | None = None,
+        facts: PublicFacts,
     ) -> None:
         """Make the folder with all that is known before measuring."""
         remove_partials(self.path)
@@ -147,15 +142,7 @@ class RunFolder:
             inside.spec.write_text(text, encoding="utf-8")
             write_json(inside.identity_file, {"format": FORMAT, **asdict(identity)})
             write_json(inside.plan_file, plan_to_json(plan))
-            write_hierarchy(inside.hierarchy_file, hierarchy)
-            if destinations is not None:
-                write_hierarchy(inside.destinations_file, destinations)
-            if interests is not None and interests.spine is not None:
-                write_spine(inside.spine_file, interests.spine)
-            if interests is not None and interests.categories:
-                write_areas(inside.areas_file, hierarchy, interests.categories)
-            if constraints is not None:
-                write_constraints(partial, constraints)
+            facts.write(inside)
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -172,24 +159,24 @@ class RunFolder:
         if plan.protection.required != (NOT_KNOWN,):
             return plan
         with suppress(SpecError):
-            required = required_of_records(Spec.parse(read_yaml(self.spec), self.path))
+            required = self.public_spec().required_of_records
             return replace(plan, protection=replace(plan.protection, required=required))
         return plan
 
     def hierarchy(self) -> Hierarchy:
         return read_hierarchy(self.hierarchy_file)
 
-    def destinations(self) -> Hierarchy | None:
-        """The destinations of flows, where they differ from the origins."""
-        return read_hierarchy(self.destinations_file) if self.destinations_file.exists() else None
+    def public_spec(self) -> Spec:
+        """The spec, without places; that of an older run as it is written now."""
+        return Spec.parse(read_yaml(self.spec), self.path)
 
-    def interests(self, plan: Plan) -> Interests:
-        """Areas of interest and the spine, as the plan has them."""
-        names = [area.name for area in plan.interests]
-        return Interests(
-            read_areas(self.areas_file, names) if names else (),
-            None if plan.spine is None else read_spine(self.spine_file),
-        )
+    def is_of(self, spec: Spec) -> bool:
+        """Whether the run was begun with this spec, perhaps in an older spelling."""
+        if self.identity().spec_sha256 == spec_hash(spec.public()):
+            return True
+        with suppress(SpecError):
+            return self.public_spec().public() == spec.public()
+        return False
 
     def files(self) -> Iterator[Path]:
         """All files but the manifest itself; hidden leftovers do not count."""

@@ -1,0 +1,1 @@
+"""What a user holds in Python: specs, plans, runs and releases as objects."""

@@ -1,0 +1,27 @@
+"""A release against the truth, for its owner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from trellis.api.releases import Release
+from trellis.workflow.evaluation.evaluate import Evaluation, evaluate_run
+from trellis.workflow.progress import Progress
+
+
+def evaluate(
+    release: Release | str | Path,
+    truth: Any,
+    confidential_out: str | Path,
+    *,
+    register: Any = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Compare a release with the records it was made from, and write what was found.
+
+    `truth` is a file of records as the release had them, the release's spec (a YAML file, which
+    names them), or a frame. What comes out is confidential: it must not be published.
+    """
+    path = release.path if isinstance(release, Release) else release
+    return evaluate_run(path, truth, confidential_out, register=register, progress=progress)

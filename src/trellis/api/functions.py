@@ -1,0 +1,70 @@
+"""The steps of a release as functions of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trellis.api.plans import Plan
+from trellis.api.releases import Release
+from trellis.api.specs import Spec
+from trellis.spec import Spec as SpecOfAnyKind
+from trellis.workflow.progress import Progress
+
+
+def plan(
+    spec: SpecOfAnyKind,
+    *,
+    hierarchy: Any = None,
+    areas: Mapping[str, Any] | None = None,
+    destinations: Any = None,
+) -> Plan:
+    """The plan with its guarantee and the expected errors; no counts are touched."""
+    bound = Spec.of(spec).with_frames(hierarchy=hierarchy, areas=areas, destinations=destinations)
+    return bound.plan()
+
+
+def check(
+    spec: SpecOfAnyKind,
+    *,
+    data: Any = None,
+    hierarchy: Any = None,
+    register: Any = None,
+    areas: Mapping[str, Any] | None = None,
+    destinations: Any = None,
+    new_edition: bool = False,
+    same_records: bool = False,
+    progress: Progress | None = None,
+) -> Plan:
+    """Read and validate all that a run reads; nothing is spent."""
+    bound = Spec.of(spec).with_frames(
+        records=data, hierarchy=hierarchy, register=register, areas=areas, destinations=destinations
+    )
+    return bound.check(new_edition=new_edition, same_records=same_records, progress=progress)
+
+
+def run(
+    spec: SpecOfAnyKind,
+    out: str | Path | None = None,
+    *,
+    data: Any = None,
+    hierarchy: Any = None,
+    register: Any = None,
+    areas: Mapping[str, Any] | None = None,
+    destinations: Any = None,
+    new_edition: bool = False,
+    same_records: bool = False,
+    progress: Progress | None = None,
+) -> Release:
+    """A complete release. Started again, it resumes after the last finished stage.
+
+    `data`, `hierarchy`, `register` (of groups) and `destinations` (of flows) take Arrow, Polars or
+    pandas frames in place of the spec's files, `areas` a mapping of frames by category.
+    `new_edition` confirms that the records have changed, `same_records` that the same records are
+    in the ledger under another data set name.
+    """
+    bound = Spec.of(spec).with_frames(
+        records=data, hierarchy=hierarchy, register=register, areas=areas, destinations=destinations
+    )
+    return bound.run(out, new_edition=new_edition, same_records=same_records, progress=progress)

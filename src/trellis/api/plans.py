@@ -1,0 +1,162 @@
+"""A plan as a user holds it: look ahead, compare, then measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from trellis.api.pages import list_block, rows_block
+from trellis.api.specs import Spec
+from trellis.api.tables import Table
+from trellis.model.plans.plan import Plan as ModelPlan
+from trellis.model.plans.statement import guarantee_in_words
+from trellis.privacy.guarantee import Guarantee
+from trellis.spec.sections.planning import PriorSpec
+from trellis.storage.plans import plan_to_json
+from trellis.workflow.preparing.prepare import prepare, with_forecast
+from trellis.workflow.preparing.prepared import Prepared
+from trellis.workflow.progress import Progress, Silent
+
+
+class Plan:
+    """What will be measured, with which noise, and what it will cost; made without counts.
+
+    All that the plan of the model has (`levels`, `queries`, `budget`, `method`, ..) is here too.
+    """
+
+    def __init__(self, spec: Spec, prepared: Prepared) -> None:
+        self.spec = spec
+        self._prepared = prepared
+
+    @classmethod
+    def of(cls, spec: Spec, progress: Progress | None = None) -> Plan:
+        with (progress or Silent()).stage("plan", line=False):
+            return cls(spec, with_forecast(prepare(spec, spec.frames)))
+
+    @classmethod
+    def checked(
+        cls, spec: Spec, new_edition: bool, same_records: bool, progress: Progress | None
+    ) -> Plan:
+        """After everything that a run would refuse has been looked for."""
+        from trellis.workflow.confidential.check import check
+        from trellis.workflow.confidential.measuring import Confirmed
+
+        confirmed = Confirmed(new_edition, same_records)
+        return cls(spec, check(spec, spec.frames, confirmed, progress))
+
+    @property
+    def model(self) -> ModelPlan:
+        """The plan as the stages pass it on."""
+        return self._prepared.plan
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(n for n in dir(self.model) if not n.startswith("_"))})
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Plan | ModelPlan):
+            return self.model == (other.model if isinstance(other, Plan) else other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.model.release, self.model.dataset))
+
+    # -- what to expect -------------------------------------------------------------------------
+
+    @property
+    def privacy(self) -> Guarantee:
+        """The cost: `privacy.rho`, `privacy.epsilon(delta)`."""
+        return self.model.privacy
+
+    @property
+    def guarantee(self) -> list[str]:
+        """What is protected, how well, what is not, and what must be true for it to hold."""
+        return guarantee_in_words(self.model)
+
+    @property
+    def errors(self) -> Table:
+        """Expected standard errors by level; empty where the method has none beforehand."""
+        lines = self._report().errors
+        if lines:
+            rows = [
+                {
+                    "level": line.level, "query": line.query, "areas": line.areas,
+                    "least": line.least, "median": line.median, "most": line.most,
+                }
+                for line in lines
+            ]  # fmt: skip
+        else:
+            rows = [asdict(error) for error in self.model.forecast.errors or ()]
+        return Table(pa.Table.from_pylist(rows))
+
+    def compare(self, *strategies: str) -> Table:
+        """How other splits of the same budget would do, such as `"uniform"`, `"optimal"`."""
+        rows = [
+            {"strategy": line.name, "expected_squared_error": line.squared_error}
+            for line in self._report(compare=strategies).comparison
+        ]
+        return Table(pa.Table.from_pylist(rows))
+
+    def simulate(
+        self, releases: int, prior: str | Path | Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Any:  # fmt: skip
+        """Releases of public counts as if they were the truth; nothing is spent."""
+        given = None
+        if prior is not None:
+            keys = prior if isinstance(prior, Mapping) else {"source": str(Path(prior).absolute())}
+            given = PriorSpec(**keys)
+        return self._report(releases=releases, prior=given, progress=progress).simulation
+
+    def suggest(self) -> Any:
+        """Settings of a spine for the areas of interest, best first."""
+        from trellis.workflow.outlook.suggest import suggest
+
+        return suggest(self.spec, self.spec.frames)
+
+    def report(self, **options: Any) -> Any:
+        """All that `trellis plan` shows: errors, targets, comparison, simulation, warnings."""
+        return self._report(**options)
+
+    def _report(self, **options: Any) -> Any:
+        from trellis.workflow.outlook.plan_report import plan_report
+
+        return plan_report(self.spec, self.spec.frames, **options)
+
+    # -- what comes next ------------------------------------------------------------------------
+
+    def measure(self, out: str | Path | None = None, **options: Any) -> Any:
+        """Charge the ledger, draw noise once, and write measurements: a `Run`.
+
+        `new_edition` confirms that the records have changed, `same_records` that the same records
+        are in the ledger under another data set name. Public files that have changed since the
+        plan was made are refused.
+        """
+        from trellis.api.runs import Run
+
+        return Run.measured(self.spec, out, planned=self.model, **options)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as in `plan.json`."""
+        return plan_to_json(self.model)
+
+    def __repr__(self) -> str:
+        levels = ", ".join(self.model.levels)
+        return f"Plan({self.model.release!r}, {self.model.kind}, levels {levels})"
+
+    def _repr_html_(self) -> str:
+        plan = self.model
+        rows = [
+            (q.level, q.query, str(q.share), None if q.noise is None else q.variance**0.5)
+            for q in plan.queries
+        ]
+        table = rows_block(["level", "query", "share", "noise sd"], rows)
+        return table + list_block(plan.release, self.guarantee)

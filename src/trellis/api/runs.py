@@ -1,0 +1,111 @@
+"""A measured run as a user holds it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from trellis.api.releases import Release
+from trellis.errors import RunFolderError
+from trellis.model.plans.plan import Plan as ModelPlan
+from trellis.spec import Spec as SpecOfAnyKind
+from trellis.spec.sections.values import to_fraction
+from trellis.workflow.progress import Progress, Silent
+from trellis.workflow.public.finishing import finish
+from trellis.workflow.public.reestimating import reestimate
+from trellis.workflow.public.run_folder import RunFolder
+
+
+class Run:
+    """A run folder whose noise has been spent; from here on, nothing confidential is needed."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._folder = RunFolder(Path(path))
+        self._folder.require_started()
+
+    @classmethod
+    def measured(
+        cls,
+        spec: SpecOfAnyKind,
+        out: str | Path | None = None,
+        *,
+        planned: ModelPlan | None = None,
+        new_edition: bool = False,
+        same_records: bool = False,
+        progress: Progress | None = None,
+    ) -> Run:
+        """The confidential half: charge the ledger, draw noise, write measurements."""
+        from trellis.workflow.confidential.measuring import Confirmed
+        from trellis.workflow.running import measure_run
+
+        folder = _folder(spec, out)
+        confirmed = Confirmed(new_edition, same_records)
+        measure_run(folder, spec, progress or Silent(), _frames(spec), confirmed, planned)
+        return cls(folder.path)
+
+    @classmethod
+    def completed(
+        cls,
+        spec: SpecOfAnyKind,
+        out: str | Path | None = None,
+        *,
+        new_edition: bool = False,
+        same_records: bool = False,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Both halves."""
+        from trellis.workflow.confidential.measuring import Confirmed
+        from trellis.workflow.running import complete_run
+
+        folder = _folder(spec, out)
+        confirmed = Confirmed(new_edition, same_records)
+        complete_run(folder, spec, progress or Silent(), _frames(spec), confirmed)
+        return Release(folder.path)
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    @property
+    def plan(self) -> ModelPlan:
+        return self._folder.plan()
+
+    @property
+    def is_finished(self) -> bool:
+        return self._folder.is_finished
+
+    def estimate(
+        self,
+        method: str | None = None,
+        out: str | Path | None = None,
+        *,
+        penalty: int | float | str | Fraction | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Estimates and tables from the measurements alone; it costs nothing.
+
+        Another `method` goes into a folder of its own, `out`.
+        """
+        if (method is None) != (out is None):
+            raise RunFolderError("method and out go together: name a new folder for the result.")
+        if method is not None and out is not None:
+            price = None if penalty is None else to_fraction(penalty)
+            target = reestimate(self._folder, method, Path(out), progress or Silent(), price)
+            return Release(target.path)
+        with self._folder.held():
+            finish(self._folder, progress or Silent())
+        return Release(self.path)
+
+    def __repr__(self) -> str:
+        return f"Run({self.plan.release!r}, {str(self.path)!r})"
+
+
+def _folder(spec: SpecOfAnyKind, out: str | Path | None) -> RunFolder:
+    return RunFolder(Path(out) if out is not None else spec.default_run_folder)
+
+
+def _frames(spec: Any) -> Any:
+    from trellis.workflow.frames import NO_FRAMES
+
+    return getattr(spec, "frames", NO_FRAMES)

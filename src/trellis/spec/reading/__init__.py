@@ -1,0 +1,1 @@
+"""How a spec is read: YAML, gaps, old spellings, and what is said about mistakes."""

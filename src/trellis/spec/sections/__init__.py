@@ -1,0 +1,1 @@
+"""Sections and values of a spec that several kinds of release share."""

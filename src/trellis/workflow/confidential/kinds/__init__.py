@@ -1,0 +1,1 @@
+"""The confidential half of each kind of release."""

@@ -1,0 +1,1 @@
+"""From the spec of each kind of release to its plan."""

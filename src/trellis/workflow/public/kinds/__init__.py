@@ -1,0 +1,1 @@
+"""The public half of each kind of release."""
