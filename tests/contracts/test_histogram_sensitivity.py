@@ -14,7 +14,7 @@ import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
-from trellis.ingest.histograms import tabulate_long
+from trellis.ingest.records.histograms import tabulate_long
 from trellis.measure.histograms import exact_histogram_answers
 from trellis.model import Plan, PlannedQuery
 from trellis.privacy.budget import Budget

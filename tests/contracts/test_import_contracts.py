@@ -18,7 +18,7 @@ BREACHES = {
         "workflow/public_half.py", "from trellis.workflow import confidential_half",
         "True counts stop at the measurement file"),
     "the tabulation of group sizes after the measurement step": (
-        "workflow/public_half.py", "from trellis.ingest.group_sizes import Sizes",
+        "workflow/public_half.py", "from trellis.ingest.records.group_sizes import Sizes",
         "True counts stop at the measurement file"),
     "a descent of histograms after the measurement step": (
         "workflow/public_half.py", "from trellis.workflow import histogram_descent",

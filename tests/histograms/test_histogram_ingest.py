@@ -10,7 +10,7 @@ from histogram_release_worlds import PEOPLE, SCHEMA, TREE, write_histogram_world
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import confidential_log
 from trellis.errors import InputError, StructureError
-from trellis.ingest.histograms import tabulate_long, tabulate_wide
+from trellis.ingest.records.histograms import tabulate_long, tabulate_wide
 from trellis.workflow.check import check
 from trellis.workflow.config import Spec
 

@@ -252,7 +252,7 @@ def test_rows_are_counted_in_the_order_of_the_file(tmp_path):
 
 
 def test_a_log_does_not_grow_without_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr("trellis.ingest.rows.MOST_LOGGED", 2)
+    monkeypatch.setattr("trellis.ingest.checks.MOST_LOGGED", 2)
     log = tmp_path / "log.txt"
     with confidential_log(log), pytest.raises(InputError):
         counts(tmp_path, pa.table(COUNTS | {"people": [-1, -2, -3]}))

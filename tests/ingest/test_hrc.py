@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import trellis
 from trellis.errors import InputError, SourceError, SpecError, StructureError, TrellisError
-from trellis.ingest.hrc import paths_from_hrc
+from trellis.ingest.public.hrc import paths_from_hrc
 from trellis.workflow.config import Spec
 from trellis.workflow.prepare import prepare
 from worlds import REMOVE, SPEC, changed, write_world

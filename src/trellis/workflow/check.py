@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from trellis.errors import TrellisError
-from trellis.ingest.rows import check_columns
+from trellis.ingest.records.columns import check_columns
 from trellis.model.agreement import agreed_cost
 from trellis.model.plan import Plan
 from trellis.privacy.ledger import Ledger

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
-from trellis.ingest.priors import Crosswalk, Prior, read_prior
+from trellis.ingest.public.priors import Crosswalk, Prior, read_prior
 from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.plan import DETAILED, TOTAL

@@ -27,17 +27,17 @@ from trellis.confidential.fingerprint import fingerprint_file, fingerprint_strea
 from trellis.confidential.flows import TrueFlows
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError, TrellisError
-from trellis.ingest.counts import tabulate
-from trellis.ingest.duckdb import Source
-from trellis.ingest.flows import TripColumns, TripRules, read_flows
-from trellis.ingest.group_sizes import (
+from trellis.ingest.public.registers import read_group_numbers, read_units
+from trellis.ingest.reader import Source
+from trellis.ingest.records.counts import tabulate
+from trellis.ingest.records.flows import TripColumns, TripRules, read_flows
+from trellis.ingest.records.group_sizes import (
     RecordColumns,
     Sizes,
     TableColumns,
     sizes_from_records,
     sizes_from_table,
 )
-from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
 from trellis.measure.histograms import measure_histograms
 from trellis.model.agreement import agreed_cost

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.log import note
 from trellis.errors import InputError, SpecError
-from trellis.ingest.duckdb import Source
-from trellis.ingest.histograms import tabulate_long, tabulate_wide
-from trellis.ingest.rows import MOST_LOGGED
+from trellis.ingest.checks import MOST_LOGGED
+from trellis.ingest.reader import Source
+from trellis.ingest.records.histograms import tabulate_long, tabulate_wide
 from trellis.model.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.queries import TOTAL, parse_query
 from trellis.model.rules import rule_cells

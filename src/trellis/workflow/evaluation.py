@@ -18,7 +18,8 @@ from trellis.confidential.flows import TrueFlows
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.metrics import COUNTS, TOTALS, LevelErrors, level_errors
 from trellis.errors import RunFolderError, SpecError
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.frames import as_table
+from trellis.ingest.reader import Source
 from trellis.model.areas import OUTSIDE
 from trellis.model.codes import Codes
 from trellis.model.counted import counted_for, counted_in

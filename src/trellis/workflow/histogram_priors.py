@@ -6,8 +6,8 @@ import numpy as np
 
 from trellis.confidential.histograms import TrueHistograms
 from trellis.errors import SpecError
-from trellis.ingest.histograms import tabulate_long
-from trellis.ingest.priors import read_prior
+from trellis.ingest.public.priors import read_prior
+from trellis.ingest.records.histograms import tabulate_long
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trellis.errors import InputError, SpecError, StructureError
-from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
+from trellis.ingest.public.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histograms import COMPLETE

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trellis.errors import SpecError
-from trellis.ingest import hierarchies
-from trellis.ingest.duckdb import Source
+from trellis.ingest.public import hierarchies
+from trellis.ingest.reader import Source
 from trellis.model.areas import Category
 from trellis.model.constraints import Constraints
 from trellis.model.flows import FLOWS, FlowTree
