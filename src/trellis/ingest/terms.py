@@ -46,7 +46,8 @@ class Text:
 class Number:
     """A column that should hold whole numbers: shown as it is, added up as a whole number.
 
-    What is not a whole number of 64 bits has no value to add; the tests below find it.
+    What is not a whole number of 64 bits has no value to add. The tests below find it; what an
+    engine makes of a text such as 0x1F, which `Unreadable` finds, is left to the engine.
     """
 
     column: str
