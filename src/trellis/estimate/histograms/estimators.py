@@ -176,14 +176,12 @@ def estimate_gls(
     *,
     marginals: Sequence[Request],
     facts: HistogramFacts | None = None,
-    workers: int | None = None,
 ) -> dict[Request, MarginalEstimate]:
     """The best linear unbiased estimates themselves: real numbers that add up."""
     queries = _queries(evidence.schema, evidence.measured, marginals)
     occupied = Occupied.of(evidence, facts)
-    with in_threads(workers):
-        best = _best_linear(occupied.evidence, queries)
-        found = _marginal_estimates(occupied.evidence, best, marginals)
+    best = _best_linear(occupied.evidence, queries)
+    found = _marginal_estimates(occupied.evidence, best, marginals)
     for marginal in found.values():
         _round_exact(marginal)
     return _with_facts(found, occupied, facts)
