@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from trellis.workflow.public.facts import PublicFacts
 from trellis.model import Hierarchy, Schema
 from trellis.model.plans.shares import Shares
 from trellis.planning.allocation.choose import Scene
@@ -19,6 +18,7 @@ from trellis.privacy.protection import Protection
 from trellis.samples.demo import SPEC, block_codes, block_populations
 from trellis.spec import Spec
 from trellis.workflow.preparing.prepared import Prepared
+from trellis.workflow.public.facts import PublicFacts
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LEVELS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from trellis.workflow.frames import Frames
 from trellis.confidential.counts import TrueCounts
 from trellis.estimate.methods import estimate
 from trellis.measure import measure_counts
@@ -31,6 +30,7 @@ from trellis.release.tables.intervals import interval, interval_factor
 from trellis.samples.demo import write_demo
 from trellis.spec import Spec
 from trellis.workflow.confidential.measuring import tabulate
+from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.preparing.sources import resolve_source

@@ -23,8 +23,8 @@ from _planning_scenes import DATA, RELEASES, demo_scene, demo_state, prepared, v
 from _planning_targets import show_area_targets, show_level_targets
 from scipy.optimize import minimize
 
-from trellis.ingest.hierarchies import from_prefixes
-from trellis.ingest.priors import Prior, read_prior
+from trellis.ingest.public.hierarchies import from_prefixes
+from trellis.ingest.public.priors import Prior, read_prior
 from trellis.model import Hierarchy
 from trellis.model.plans.shares import Shares
 from trellis.planning.allocation.choose import Scene, Wish, choose

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from trellis.confidential.counts import TrueCounts
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
-from trellis.ingest.areas import AreaColumns, read_category
-from trellis.ingest.hierarchies import from_prefixes
+from trellis.ingest.public.areas import AreaColumns, read_category
+from trellis.ingest.public.hierarchies import from_prefixes
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.counts import measure_counts
 from trellis.model.plans.shares import Shares

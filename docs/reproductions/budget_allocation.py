@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.evaluate.charts import Axis, Series, line_chart
-from trellis.ingest.hierarchies import from_prefixes
-from trellis.ingest.priors import Crosswalk, Prior, read_prior
+from trellis.ingest.public.hierarchies import from_prefixes
+from trellis.ingest.public.priors import Crosswalk, Prior, read_prior
 from trellis.model import Hierarchy
 from trellis.planning.budget import allocate, clipped_bias, clipped_mse, least_budget
 from trellis.planning.budget.downstream import WEIGHT_FUNCTIONS, downstream_errors

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import trellis
 from trellis.cli.app import app
 from trellis.errors import InputError, SourceError
-from trellis.ingest.duckdb import open_source
+from trellis.ingest.engines import open_source
 from worlds import AREAS, REMOVE, write_world
 
 
@@ -139,13 +139,13 @@ def test_a_ragged_file_is_called_ragged(tmp_path, case):
         pytest.raises(SourceError, match=f"Look at line {number}"),
         open_source(tmp_path / "people.csv") as reader,
     ):
-        reader.query(f"SELECT * FROM {reader.rows}")
+        reader.query("SELECT * FROM source")
 
 
 def test_texts_with_commas_in_one_column_are_no_ragged_file(tmp_path):
     (tmp_path / "one.csv").write_text("name\nSmith, Anna\nSmith, Bob and Eve\nKim\n")
     with open_source(tmp_path / "one.csv") as reader:
-        assert reader.query(f"SELECT count(*) AS n FROM {reader.rows}")["n"][0].as_py() == 3
+        assert reader.query("SELECT count(*) AS n FROM source")["n"][0].as_py() == 3
 
 
 def test_text_that_is_not_utf_8(tmp_path):
@@ -167,7 +167,7 @@ def test_a_file_without_permission_says_so(tmp_path, monkeypatch, name):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(Path, "open", closed)
-    monkeypatch.setattr("trellis.ingest.duckdb.gzip.open", closed)
+    monkeypatch.setattr("trellis.ingest.duckdb.files.gzip.open", closed)
     done = CliRunner().invoke(app, ["check", str(spec)])
     assert f"{name} could not be read: Permission denied." in done.stderr
     assert "damaged" not in done.stderr

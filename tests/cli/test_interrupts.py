@@ -46,7 +46,7 @@ def in_a_callback():
 
 def in_a_query():
     import pyarrow as pa
-    from trellis.ingest.duckdb import open_source
+    from trellis.ingest.engines import open_source
     with open_source(pa.table({"place": ["a1"]})) as reader:
         reader.query("SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b")
 

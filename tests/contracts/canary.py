@@ -78,7 +78,7 @@ def quoting_error_is_found(
     """A mutation: the check of a column quotes its least or greatest (`end`) value."""
 
     def quoting(reader, column, name, what="counts"):
-        value = reader.query(f"SELECT {end}({name}) AS v FROM joined")["v"][0]
+        value = reader.query(f"SELECT {end}({column}) AS v FROM source")["v"][0]
         raise InputError(f"Bad value {value}.")
 
     monkeypatch.setattr(ingest, "number_faults", quoting)

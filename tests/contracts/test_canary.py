@@ -187,7 +187,7 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.ingest import counts
+    from trellis.ingest.records import counts
 
     quoting_error_is_found(
         world(tmp_path / "w", [-COUNT, 1, 2]), counts, "min", invoke, monkeypatch

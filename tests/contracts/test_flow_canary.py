@@ -176,6 +176,6 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.ingest import flows
+    from trellis.ingest.records import flows
 
     quoting_error_is_found(world(tmp_path / "w"), flows, "max", invoke, monkeypatch)

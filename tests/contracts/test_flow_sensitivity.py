@@ -14,7 +14,7 @@ import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
 from flow_worlds import MODES, ONE_CELL, dense, flows_plan, tree_of
-from trellis.ingest.flows import TripColumns, TripRules, read_flows
+from trellis.ingest.records.flows import TripColumns, TripRules, read_flows
 from trellis.model import Hierarchy
 from trellis.privacy.budget import Budget
 from trellis.privacy.flow_changes import FlowQuery, FlowTable

@@ -154,7 +154,7 @@ def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.ingest import group_sizes
+    from trellis.ingest.records import group_sizes
 
     spec = world(tmp_path / "w", GOOD | {"size": [COUNT] * 3})
     quoting_error_is_found(spec, group_sizes, "min", invoke, monkeypatch)

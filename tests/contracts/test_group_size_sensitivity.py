@@ -16,8 +16,8 @@ import pytest
 from contracts.neighbours import stated_cost, worst_cost
 from size_worlds import TREE, sizes_plan
 from trellis.confidential.counts import TrueCounts
-from trellis.ingest.group_sizes import RecordColumns, Sizes, sizes_from_records
-from trellis.ingest.registers import read_units
+from trellis.ingest.public.registers import read_units
+from trellis.ingest.records.group_sizes import RecordColumns, Sizes, sizes_from_records
 from trellis.model import Plan
 from trellis.model.plans.answers import answers
 from trellis.model.plans.group_sizes import SIZE_METHODS

@@ -14,7 +14,7 @@ import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
-from trellis.ingest.histograms import tabulate_long
+from trellis.ingest.records.histograms import tabulate_long
 from trellis.model import Plan, PlannedQuery
 from trellis.model.plans.answers import histogram_answers
 from trellis.privacy.budget import Budget

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
-from trellis.ingest.counts import tabulate
+from trellis.ingest.records.counts import tabulate
 from trellis.model import Hierarchy, Plan, PlannedQuery, Schema
 from trellis.model.plans.answers import answers
 from trellis.model.plans.shares import Shares

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
 from trellis.errors import InputError, SpecError
-from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
+from trellis.ingest.public.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model import Hierarchy, Schema
 from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
 from trellis.model.tables.queries import parse_query

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from histogram_release_worlds import PEOPLE, SCHEMA, TREE, write_histogram_world
 from trellis.confidential.histograms import TrueHistograms
-from trellis.confidential.log import confidential_log
 from trellis.errors import InputError, StructureError
-from trellis.ingest.histograms import tabulate_long, tabulate_wide
+from trellis.ingest.confidential_log import confidential_log
+from trellis.ingest.records.histograms import tabulate_long, tabulate_wide
 from trellis.spec import Spec
 from trellis.workflow.confidential.check import check
 

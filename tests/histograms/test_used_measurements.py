@@ -397,7 +397,7 @@ def test_damaged_counts_are_refused(run_copy):
         ({"output__measurements": "used"}, "gls_topdown reads: every measurement"),
         ({**USED, "output__measurements": "few"}, "output.measurements"),
         ({**USED, "schema": None, "recodes": None, "strategy": None,
-          "output": {"measurements": "used"}}, "`output.measurements` is not a key of `kind: counts`"),
+          "output": {"measurements": "used"}}, "`output.measurements` is not a key"),
         ({**USED, "strategy": {"default": {"total": 1}, "town": {"detailed": 1}}}, "first level"),
     ],
 )  # fmt: skip

@@ -10,9 +10,11 @@ import flow_worlds
 import size_worlds
 import trellis
 from histogram_release_worlds import write_histogram_world
+from readers import READERS
 from trellis.cli.app import app
-from trellis.confidential.log import confidential_log
 from trellis.errors import InputError
+from trellis.ingest.confidential_log import confidential_log
+from trellis.ingest.engines import reading_with
 from worlds import REMOVE, SPEC, changed, write_world
 
 NAN = float("nan")
@@ -150,6 +152,13 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.fixture(params=READERS)
+def reader(request):
+    with reading_with(READERS[request.param]):
+        yield
+
+
+@pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize("case", FAULTS)
 def test_rows_at_fault_are_listed(tmp_path, case):
     read, columns, changes, line = FAULTS[case]
@@ -195,6 +204,7 @@ NANS = {
 }
 
 
+@pytest.mark.usefixtures("reader")
 @pytest.mark.parametrize("kind", NANS)
 def test_nan_in_a_parquet_file_is_missing(tmp_path, kind):
     """The statistics of the file leave NaN out, and a filter may be answered from them alone."""
@@ -252,7 +262,7 @@ def test_rows_are_counted_in_the_order_of_the_file(tmp_path):
 
 
 def test_a_log_does_not_grow_without_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr("trellis.ingest.rows.MOST_LOGGED", 2)
+    monkeypatch.setattr("trellis.ingest.checks.MOST_LOGGED", 2)
     log = tmp_path / "log.txt"
     with confidential_log(log), pytest.raises(InputError):
         counts(tmp_path, pa.table(COUNTS | {"people": [-1, -2, -3]}))

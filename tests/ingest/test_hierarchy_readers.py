@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import InputError, StructureError
-from trellis.ingest.duckdb import as_table
-from trellis.ingest.hierarchies import from_level_columns, from_parent_child, from_prefixes
-from trellis.ingest.parent_child import paths_from_parents
+from trellis.ingest.frames import as_table
+from trellis.ingest.public.hierarchies import from_level_columns, from_parent_child, from_prefixes
+from trellis.ingest.public.parent_child import paths_from_parents
 from trellis.model import Hierarchy
 
 COLUMNS = {

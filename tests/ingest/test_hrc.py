@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import trellis
 from trellis.errors import InputError, SourceError, SpecError, StructureError, TrellisError
-from trellis.ingest.hrc import paths_from_hrc
+from trellis.ingest.public.hrc import paths_from_hrc
 from trellis.spec import Spec
 from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from trellis.errors import InputError, SourceError
-from trellis.ingest.priors import Crosswalk, Prior, _whole, read_prior
+from trellis.ingest.public.priors import Crosswalk, Prior, _whole, read_prior
 from trellis.model import Hierarchy
 
 TREE = Hierarchy.from_paths([("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1")])

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from trellis.confidential.counts import TrueCounts
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
 from trellis.errors import InputError, StructureError
-from trellis.ingest.counts import tabulate
-from trellis.ingest.duckdb import as_table
+from trellis.ingest.frames import as_table
+from trellis.ingest.records.counts import tabulate
 from trellis.model import Hierarchy
 
 TREE = Hierarchy.from_paths([("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "Ærø"), ("r", "c")])
@@ -347,7 +347,7 @@ INTERRUPTED = """
 import os, signal
 from threading import Timer
 import pyarrow as pa
-from trellis.ingest.duckdb import open_source
+from trellis.ingest.engines import open_source
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
 with open_source(pa.table({"place": ["a1"]})) as reader:

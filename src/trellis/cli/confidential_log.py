@@ -24,7 +24,7 @@ ConfidentialLog = Annotated[
 @contextmanager
 def logging_confidentially(path: Path | None) -> Iterator[None]:
     """Within the block, faults of the records are described in this file."""
-    from trellis.confidential.log import confidential_log
+    from trellis.ingest.confidential_log import confidential_log
 
     if path is not None and any((p / "run.json").exists() for p in path.resolve().parents):
         raise RunFolderError(

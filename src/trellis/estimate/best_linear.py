@@ -12,13 +12,12 @@ Each is then the conditional estimate given T, and the downward pass carries it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.estimate.evidence import Evidence, empty_nodes
-from trellis.execution.threads import map_families
+from trellis.execution.executor import map_kernel
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.trees.hierarchy import Hierarchy
@@ -46,9 +45,10 @@ class TreeEstimates:
 
 def solve_tree(hierarchy: Hierarchy, evidence: Evidence) -> TreeEstimates:
     """Both passes, over all cells."""
-    run = partial(map_families, workers=None)
-    variance = tree_gls.variances_up(hierarchy, evidence.variance, run)
-    subtree = tree_gls.estimates_up(hierarchy, evidence.cells, evidence.variance, variance, run)
+    variance = tree_gls.variances_up(hierarchy, evidence.variance, map_kernel)
+    subtree = tree_gls.estimates_up(
+        hierarchy, evidence.cells, evidence.variance, variance, map_kernel
+    )
     if evidence.root_total is not None:
         n_cells = subtree[0].shape[1]
         gap = evidence.root_total - subtree[0].sum()
@@ -57,8 +57,8 @@ def solve_tree(hierarchy: Hierarchy, evidence: Evidence) -> TreeEstimates:
     return TreeEstimates(
         subtree,
         variance,
-        tree_gls.estimates_down(hierarchy, subtree, variance, run),
-        tree_gls.variances_down(hierarchy, variance, run),
+        tree_gls.estimates_down(hierarchy, subtree, variance, map_kernel),
+        tree_gls.variances_down(hierarchy, variance, map_kernel),
     )
 
 

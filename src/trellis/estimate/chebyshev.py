@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from trellis.errors import StructureError
 from trellis.estimate.projection import check_totals, numbers, row_pointer, whole
-from trellis.execution.threads import map_families
+from trellis.execution.executor import in_threads, map_families
+from trellis.execution.tasks import Fill
 from trellis.numerics.chebyshev import project_chebyshev_runs
 from trellis.numerics.projection import WHOLE_LIMIT, IntArray
 from trellis.numerics.ties import tie_key
@@ -57,9 +58,10 @@ def project_chebyshev_families(
     out = np.empty(values.size, dtype=np.int64)
     kernel = partial(
         project_chebyshev_runs, values, pointer, sums, order == "descending", tie_key(tie_seed),
-        np.empty(0, np.int64) if index is None else index, first_index, out,
+        np.empty(0, np.int64) if index is None else index, first_index,
     )  # fmt: skip
-    map_families(kernel, pointer, workers)
+    with in_threads(workers):
+        map_families(kernel, pointer, [Fill(out, pointer)])
     return out
 
 

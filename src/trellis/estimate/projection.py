@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import StructureError
-from trellis.execution.threads import map_families
+from trellis.execution.executor import in_threads, map_families
+from trellis.execution.tasks import Fill
 from trellis.numerics.projection import WHOLE_LIMIT, IntArray, project_whole
 from trellis.numerics.ties import tie_key
 from trellis.numerics.weighted_projection import (
@@ -60,15 +61,14 @@ def project_l2_families(
 
     out = np.empty(values.size, dtype=np.int64)
     if checked_weights is None and (as_int := _as_whole(values)) is not None:
-        kernel = partial(project_whole, as_int, pointer, sums, key, first_index, out)
+        kernel = partial(project_whole, as_int, pointer, sums, key, first_index)
     else:
         if checked_weights is None:
             checked_weights = np.ones(values.size)
         reals = _within_real_limit(values, sums)
-        kernel = partial(
-            project_weighted, reals, checked_weights, pointer, sums, key, first_index, out
-        )
-    map_families(kernel, pointer, workers)
+        kernel = partial(project_weighted, reals, checked_weights, pointer, sums, key, first_index)
+    with in_threads(workers):
+        map_families(kernel, pointer, [Fill(out, pointer)])
     return out
 
 

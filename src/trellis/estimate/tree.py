@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from trellis.errors import StructureError
-from trellis.execution.threads import map_families
+from trellis.execution.executor import in_threads, map_kernel
 from trellis.model import Hierarchy
 from trellis.numerics import tree_gls
 from trellis.numerics.tree_gls import FloatArray
@@ -32,11 +31,11 @@ def gls(
     """
     own = tree_gls.node_variances(hierarchy, variance)
     measured = _measurements(hierarchy, noisy, own)
-    run = partial(map_families, workers=workers)
-    subtree = tree_gls.variances_up(hierarchy, own, run)
-    final_variances = tree_gls.variances_down(hierarchy, subtree, run)
-    estimates = tree_gls.estimates_up(hierarchy, measured, own, subtree, run)
-    return tree_gls.estimates_down(hierarchy, estimates, subtree, run), final_variances
+    with in_threads(workers):
+        subtree = tree_gls.variances_up(hierarchy, own, map_kernel)
+        final_variances = tree_gls.variances_down(hierarchy, subtree, map_kernel)
+        estimates = tree_gls.estimates_up(hierarchy, measured, own, subtree, map_kernel)
+        return tree_gls.estimates_down(hierarchy, estimates, subtree, map_kernel), final_variances
 
 
 def _measurements(

@@ -15,6 +15,7 @@ from threading import local
 from typing import TypeVar
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 Tell = Callable[[float], None]
 
 
@@ -33,10 +34,23 @@ class _Span:
         return _Span(self.tell, self.at(begin), self.at(end))
 
 
+@dataclass(slots=True)
+class _Pieces:
+    """How much of a map is done, as the calls of its function tell; threads share it."""
+
+    tell: Tell
+    done: float = 0.0
+
+    def add(self, share: float) -> None:
+        self.done += share
+        self.tell(min(self.done, 1.0))
+
+
 class _Here(local):
     """Each thread has its own: those of a pool tell nothing by themselves."""
 
     span: _Span | None = None
+    pieces: _Pieces | None = None
 
 
 _here = _Here()
@@ -73,6 +87,29 @@ def told_from_here() -> Tell:
     """`tell_done` as it is here, for a thread that is told nothing of its surroundings."""
     span = _here.span
     return (lambda _: None) if span is None else (lambda share: span.tell(span.at(share)))
+
+
+def tell_more(share: float) -> None:
+    """So much more is done of the map that this is called from.
+
+    A map in other processes does not hear it, and tells of complete runs alone.
+    """
+    if _here.pieces is not None:
+        _here.pieces.add(share)
+
+
+def pieces_here(work: Callable[..., Result]) -> Callable[..., Result]:
+    """The same function for a map that begins here: it hears what calls tell, in any thread."""
+    pieces = _Pieces(told_from_here())
+
+    def heard(*args: object) -> Result:
+        around, _here.pieces = _here.pieces, pieces
+        try:
+            return work(*args)
+        finally:
+            _here.pieces = around
+
+    return heard
 
 
 def in_parts(

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -17,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.execution.progress import in_parts
+from trellis.execution.progress import in_parts, pieces_here
+from trellis.execution.tasks import FamilyTask, Fill
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,6 +30,26 @@ LEAST_RUN = 1 << 15
 
 RUNS_PER_WORKER = 4
 """More than one, so that a worker that meets easy families takes on more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Maps in threads of this process, by default one for each processor; one means a loop."""
+
+    workers: int | None = None
+
+    def map_families(
+        self, task: FamilyTask[Result], start: NDArray[np.int64], fills: Sequence[Fill] = ()
+    ) -> list[Result]:
+        return map_families(partial(task, *(fill.array for fill in fills)), start, self.workers)
+
+    def map_in_order(
+        self, task: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Iterator[Result]:
+        return map_in_order(task, items, self.workers)
+
+    def close(self) -> None:
+        """Threads end with each map."""
 
 
 def available_workers() -> int:
@@ -44,12 +67,9 @@ def map_families(
     Results come back in the order of the families, and the first error is raised again here.
     If `work` treats each family by itself, any number of workers gives the same answer.
     """
-    if workers is None:
-        workers = available_workers()
-    if workers < 1:
-        raise StructureError(f"{workers} workers cannot do anything. Give at least one.")
-    cuts = run_cuts(start, workers)
-    runs = list(pairwise(cuts))
+    workers = checked_workers(workers)
+    runs = list(pairwise(run_cuts(start, workers)))
+    work = pieces_here(work)
     if workers == 1 or len(runs) <= 1:
         return [work(first, last) for first, last in in_parts(runs)]
     with ThreadPoolExecutor(workers) as pool:
@@ -61,11 +81,19 @@ def map_families(
             raise
 
 
-def run_cuts(start: NDArray[np.int64], workers: int) -> list[int]:
+def checked_workers(workers: int | None) -> int:
+    if workers is None:
+        return available_workers()
+    if workers < 1:
+        raise StructureError(f"{workers} workers cannot do anything. Give at least one.")
+    return workers
+
+
+def run_cuts(start: NDArray[np.int64], workers: int, least_run: int = LEAST_RUN) -> list[int]:
     """Where runs of about equal work begin, and the end of the last."""
     work_before = start + np.arange(start.size)  # families without children take time too
     nodes = int(work_before[-1])
-    n_runs = max(1, min(workers * RUNS_PER_WORKER, nodes // LEAST_RUN))
+    n_runs = max(1, min(workers * RUNS_PER_WORKER, nodes // least_run))
     inner = np.searchsorted(work_before, nodes * np.arange(1, n_runs) // n_runs)
     return np.unique([0, *inner, start.size - 1]).tolist()
 
@@ -78,7 +106,7 @@ def map_in_order(
     However many items there are, only that few results are held; the first error is raised again
     here.
     """
-    workers = available_workers() if workers is None else workers
+    workers = checked_workers(workers)
     if workers == 1:
         yield from map(work, items)
         return

@@ -14,7 +14,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from trellis.errors import SourceError
-from trellis.ingest.duckdb import FRAME_NAME, quoted
+from trellis.ingest.frames import FRAME_NAME
+from trellis.ingest.identifiers import quoted
 
 _REASONS = {
     "28": ("authentication failed", "the user or the password is not accepted"),

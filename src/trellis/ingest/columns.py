@@ -1,43 +1,77 @@
-"""Names and types of the columns of a file; of its values nothing is told."""
+"""Columns that a spec names: whether a source has them, and of which type."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Sequence
+from difflib import get_close_matches
 
-from trellis.errors import SourceError
-from trellis.ingest.duckdb import TEXT, WHOLE_NUMBERS, Reader, open_source
+from trellis.errors import InputError, SourceError
+from trellis.ingest.headers import is_header
+from trellis.ingest.reader import Kind, Reader
+from trellis.ingest.terms import Code
 
-TEXT_KIND, WHOLE_KIND = "text", "whole numbers"
-_KINDS = {
-    TEXT: TEXT_KIND,
-    WHOLE_NUMBERS: WHOLE_KIND,
-    r"DOUBLE|FLOAT|DECIMAL\(.*\)": "numbers",
-    "BOOLEAN": "true or false",
-    r"DATE|TIME.*": "dates and times",
-}
+_SAMPLE = 1000
+"""Rows that are compared with the names of columns."""
 
 
-def column_kinds(path: Path, *, has_header: bool = False) -> dict[str, str]:
-    """Columns with their type in a word. In a CSV file all are text.
-
-    Names may be written to files, so the first line must not be a record; `has_header` says that
-    somebody has looked at it.
-    """
-    with open_source(path, confidential=True) as reader:
-        is_named = reader.is_named
-        if is_named is False:
-            raise SourceError(
-                f"The first line of {path.name} looks like a record and does not name the columns: "
-                "a name is empty, a number, or a value of its column. Put a line of names on top."
-            )
-        if not is_named and not has_header:
-            raise SourceError(
-                f"Nothing tells whether the first line of {path.name} names the columns or is a "
-                "record. If it names them, say so with --header; otherwise put names on top."
-            )
-        return {name: _kind(reader, name) for name in reader.types}
+def require(reader: Reader, column: str) -> None:
+    """The column must exist."""
+    if column not in reader.types:
+        hint = _columns_near(reader, column)
+        raise SourceError(f"{reader.name} has no column {column!r}. {hint}")
 
 
-def _kind(reader: Reader, name: str) -> str:
-    known = (kind for pattern, kind in _KINDS.items() if reader.holds(name, pattern))
-    return next(known, "other values")
+def _columns_near(reader: Reader, column: str) -> str:
+    """A hint; of a confidential source only if its first line is not a record."""
+    if reader.confidential and not is_named(reader):
+        return "Its first line must name the columns."
+    names = {name.casefold(): name for name in reader.types}
+    if near := get_close_matches(column.casefold(), names, n=1):
+        return f"Did you mean {names[near[0]]!r}?"
+    if reader.confidential:
+        return "Compare the names of its columns."
+    return f"It has {', '.join(reader.types)}."
+
+
+def is_named(reader: Reader) -> bool | None:
+    """Whether columns have names; False or None if these are, or could be, a record."""
+    found = is_header(list(reader.types), reader.sample(_SAMPLE))
+    return True if found is None and reader.has_schema else found
+
+
+def code(reader: Reader, column: str, width: int | None = None) -> Code:
+    """A column of codes, after a check of its type."""
+    require(reader, column)
+    if not holds(reader, column, Kind.TEXT, Kind.WHOLE):
+        raise SourceError(
+            f"Column {column!r} of {reader.name} holds {reader.types[column].word} values; "
+            "codes are text or whole numbers."
+        )
+    return Code(column, width)
+
+
+def check_number(reader: Reader, column: str) -> None:
+    """A type that can hold whole numbers."""
+    require(reader, column)
+    if not holds(reader, column, Kind.TEXT, Kind.WHOLE, Kind.REAL):  # text: in a CSV file
+        raise InputError(
+            f"Column {column!r} of {reader.name} holds {reader.types[column].word} values, "
+            "not counts."
+        )
+
+
+def holds(reader: Reader, column: str, *kinds: Kind) -> bool:
+    return reader.types[column].kind in kinds
+
+
+def check_names(source: str, names: Sequence[str], *, confidential: bool) -> None:
+    """An engine would rename a second column of a name, and a reader of it would not know."""
+    seen = Counter(name.casefold() for name in names if name)  # SQL knows no case
+    if twice := [name for name in names if seen[name.casefold()] > 1]:
+        # In a file without a header the first record stands in the place of the names.
+        which = "" if confidential else f" ({twice[0]!r})"
+        raise SourceError(
+            f"{source} has two columns of one name{which}, upper and lower case taken as "
+            "the same. Rename one."
+        )

@@ -1,4 +1,4 @@
-"""Whether two frames that were handed over in Python are one.
+"""Frames that were handed over in Python: as tables, and whether two of them are one.
 
 A register or a list of areas must not be the records. Which frame a program hands over is its
 owner's doing and tells nothing about the records, so frames that are one object, or lie in the same
@@ -15,7 +15,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.array_utils import byte_bounds
 
-from trellis.ingest.duckdb import as_table
+from trellis.errors import SourceError
+
+FRAME_NAME = b"trellis.source"
+"""In the metadata of a frame: what messages call it, such as the table of a database."""
+
+
+def as_table(frame: Any) -> pa.Table:
+    """An Arrow table from an Arrow, Polars or pandas frame."""
+    try:
+        return frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException):
+        raise SourceError(
+            f"A {type(frame).__name__} cannot be read as a table: pass an Arrow table, "
+            "a Polars or a pandas frame."
+        ) from None
+
+
+def frame_name(frame: pa.Table) -> str:
+    return (frame.schema.metadata or {}).get(FRAME_NAME, b"the frame").decode()
+
+
+def is_named_frame(frame: pa.Table) -> bool:
+    """Whether it comes from a database, which has names of its own."""
+    return FRAME_NAME in (frame.schema.metadata or {})
 
 
 def are_one(one: Any, other: Any) -> bool:

@@ -38,8 +38,8 @@ from trellis.model import Hierarchy
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-RunFamilies = Callable[[Callable[[int, int], int], IntArray], list[int]]
-"""Maps a kernel over runs of families; see `trellis.execution.threads.map_families`."""
+RunFamilies = Callable[..., list[int]]
+"""Maps a kernel over runs of families that fill arrays; see `trellis.execution.executor`."""
 
 GREATEST_VARIANCE = 1e100
 """Beyond it sums could overflow; infinity means unmeasured."""
@@ -48,9 +48,9 @@ FINE = -1
 """What a kernel returns that found no fault; otherwise the parent at which it stopped."""
 
 
-def run_inline(kernel: Callable[[int, int], int], start: IntArray) -> list[int]:
+def run_inline(kernel: Callable[..., int], start: IntArray, *filled: FloatArray) -> list[int]:
     """All families in one call."""
-    return [kernel(0, start.size - 1)]
+    return [kernel(*filled, 0, start.size - 1)]
 
 
 # -- passes ---------------------------------------------------------------------------------------
@@ -85,8 +85,7 @@ def variances_up(
     for level in reversed(range(hierarchy.n_levels - 1)):
         start, below, here = hierarchy.child_start[level], subtree[level + 1], own[level]
         out = subtree[level] = np.empty_like(here)
-        kernel = partial(_variances_up, start, below, here, out)
-        run(kernel, start)
+        run(partial(_variances_up, start, below, here), start, out)
     return subtree
 
 
@@ -103,8 +102,8 @@ def variances_down(
     for level in range(hierarchy.n_levels - 1):
         start, above, below = hierarchy.child_start[level], final[level], subtree[level + 1]
         final.append(out := np.empty_like(below))
-        kernel = partial(_variances_down, start, below, above, out)
-        if (area := _fault(hierarchy, level, run(kernel, start))) is not None:
+        kernel = partial(_variances_down, start, below, above)
+        if (area := _fault(hierarchy, level, run(kernel, start, out))) is not None:
             raise StructureError(
                 f"Of the areas of level {hierarchy.level_names[level + 1]!r} in {area} two or more "
                 "are not measured, nor determined by areas below them, so they cannot be told "
@@ -129,8 +128,8 @@ def estimates_up(
     for level in reversed(range(hierarchy.n_levels - 1)):
         start, u, v = hierarchy.child_start[level], values[level + 1], subtree[level + 1]
         z, s2 = values[level], own[level]
-        kernel = partial(_estimates_up, start, _columns(u), v, _columns(z), s2)
-        if (area := _fault(hierarchy, level, run(kernel, start))) is not None:
+        kernel = partial(_estimates_up, start, _columns(u), v, s2)
+        if (area := _fault(hierarchy, level, run(kernel, start, _columns(z)))) is not None:
             raise StructureError(
                 f"The exact total of {area} is not the sum of the exact totals below it. "
                 "Correct one of them, or give it a variance."
@@ -150,8 +149,8 @@ def estimates_down(
         start, above = hierarchy.child_start[level], final[level]
         u, v = estimates[level + 1], subtree[level + 1]
         final.append(out := np.empty_like(u))
-        kernel = partial(_estimates_down, start, _columns(u), v, _columns(above), _columns(out))
-        run(kernel, start)
+        kernel = partial(_estimates_down, start, _columns(u), v, _columns(above))
+        run(kernel, start, _columns(out))
     return final
 
 
@@ -240,8 +239,8 @@ def _estimates_up(
     start: IntArray,
     u: FloatArray,
     v: FloatArray,
-    values: FloatArray,
     own: FloatArray,
+    values: FloatArray,
     first: int,
     last: int,
 ) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from trellis.errors import SpecError
-from trellis.ingest.columns import TEXT_KIND, WHOLE_KIND, column_kinds
+from trellis.ingest.column_kinds import TEXT_KIND, WHOLE_KIND, column_kinds
 from trellis.spec.reading.gaps import GAP
 from trellis.storage.atomic import write_text
 

@@ -21,7 +21,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -236,6 +238,10 @@ class MeasuredHistograms:
         self._lock = threading.Lock()
         for planned in () if unfinished else plan.queries:
             self._check_parts(planned)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To other processes it goes as its path, without what was read; parts were checked."""
+        return partial(type(self), unfinished=True), (self._folder, self.plan, self.hierarchy)
 
     @property
     def schema(self) -> Schema:

@@ -33,7 +33,7 @@ from trellis.estimate.flows.runs import (
     measured_runs,
     positive_flows,
 )
-from trellis.execution.threads import map_in_order
+from trellis.execution.executor import map_in_order
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.numerics.flow_gls import estimates_from_above, estimates_from_below
@@ -131,14 +131,7 @@ def _upwards(measured: _Measured) -> list[Expanded | None]:
     for level in range(measured.last, 0, -1):
         above, below = nodes.pop(), found[level]
         numbers = measured.tree.child_numbers(level - 1, above)
-
-        def add_up(
-            run: Run, level: int = level, below: Expanded | None = below, numbers: Ints = numbers
-        ) -> tuple[Floats, Floats]:
-            u, v = measured.subtree_estimates(level, run, below)
-            start = np.cumsum(numbers[run.parents]) - numbers[run.parents]
-            return np.add.reduceat(u, start), np.add.reduceat(v, start)
-
+        add_up = _AddUp(measured, level, below, numbers)
         parts = list(map_in_order(add_up, measured.runs(level, above)))
         sums, variances = (
             np.concatenate([part[i] for part in parts] or [np.empty(0)]) for i in (0, 1)
@@ -147,18 +140,43 @@ def _upwards(measured: _Measured) -> list[Expanded | None]:
     return found
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _AddUp:
+    """Sums of the estimates of children, and their variances, for a run of parents."""
+
+    measured: _Measured
+    level: int
+    below: Expanded | None
+    numbers: Ints
+
+    def __call__(self, run: Run) -> tuple[Floats, Floats]:
+        u, v = self.measured.subtree_estimates(self.level, run, self.below)
+        numbers = self.numbers[run.parents]
+        start = np.cumsum(numbers) - numbers
+        return np.add.reduceat(u, start), np.add.reduceat(v, start)
+
+
 def _expanded_nodes(measured: _Measured) -> list[Nodes]:
     """Of every level but the last."""
     levels = [ROOT[measured.root().rows.expanded]]
     for level in range(1, measured.last):
         above = levels[-1]
-
-        def keep(run: Run, level: int = level, above: Nodes = above) -> Nodes:
-            _, children = measured.tree.expand(level - 1, above[run.parents])
-            return children[run.rows.expanded]
-
+        keep = _KeepExpanded(measured.tree, level, above)
         levels.append(Nodes.joined(list(map_in_order(keep, measured.runs(level, above)))))
     return levels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KeepExpanded:
+    """The children of a run of parents below which the next level was measured."""
+
+    tree: FlowTree
+    level: int
+    above: Nodes
+
+    def __call__(self, run: Run) -> Nodes:
+        _, children = self.tree.expand(self.level - 1, self.above[run.parents])
+        return children[run.rows.expanded]
 
 
 def _downwards(
@@ -171,25 +189,38 @@ def _downwards(
     parts: list[Settled],
 ) -> Iterator[FlowLevel]:
     rule = FamilyRule.of(measured.plan, level, tie_seed)
-    is_last = below is None
-
-    def fit(run: Run) -> tuple[FlowLevel, Settled]:
-        start, nodes = measured.tree.expand(level - 1, above.nodes[run.parents])
-        u, v = measured.subtree_estimates(level, run, below)
-        parents = settled[run.parents]
-        centre, variance = np.empty((2, u.size))
-        estimates_from_above(u, v, start, parents.centre, parents.variance, centre, variance)
-        counts = _fit_allowed(rule, run, (u, v), start, parents.counts, is_last=is_last)
-        flows = positive_flows(nodes, counts, centre, np.sqrt(variance))
-        kept = slice(0) if is_last else run.rows.expanded
-        return flows, Settled(counts, centre, variance)[kept]
+    fit = _FitBelow(measured, rule, level, above.nodes, settled, below)
 
     def levels() -> Iterator[FlowLevel]:
         for flows, part in map_in_order(fit, measured.runs(level, above.nodes)):
             parts.append(part)
             yield flows
 
-    return at_least_one(levels(), measured.tree, is_last=is_last)
+    return at_least_one(levels(), measured.tree, is_last=below is None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FitBelow:
+    """Fits the children of a run of parents to the settled counts of these."""
+
+    measured: _Measured
+    rule: FamilyRule
+    level: int
+    above: Nodes
+    settled: Settled
+    below: Expanded | None
+
+    def __call__(self, run: Run) -> tuple[FlowLevel, Settled]:
+        is_last = self.below is None
+        start, nodes = self.measured.tree.expand(self.level - 1, self.above[run.parents])
+        u, v = self.measured.subtree_estimates(self.level, run, self.below)
+        parents = self.settled[run.parents]
+        centre, variance = np.empty((2, u.size))
+        estimates_from_above(u, v, start, parents.centre, parents.variance, centre, variance)
+        counts = _fit_allowed(self.rule, run, (u, v), start, parents.counts, is_last=is_last)
+        flows = positive_flows(nodes, counts, centre, np.sqrt(variance))
+        kept = slice(0) if is_last else run.rows.expanded
+        return flows, Settled(counts, centre, variance)[kept]
 
 
 def _fit_allowed(

@@ -18,7 +18,7 @@ from trellis.errors import RunFolderError
 from trellis.estimate.flows.below import flows_from_below
 from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.runs import Ints, Run, at_least_one, measured_runs, positive_flows
-from trellis.execution.threads import map_in_order
+from trellis.execution.executor import map_in_order
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.storage.flows import MeasuredRows
@@ -65,16 +65,9 @@ def _runs(
     above: Frontier,
     below: list[Frontier],
 ) -> Iterator[FlowLevel]:
-    rule = FamilyRule.of(plan, level, tie_seed)
     is_last = level == len(plan.levels) - 1
+    fit = _FitRun(FamilyRule.of(plan, level, tie_seed), tree, level, above, is_last)
     numbers = tree.child_numbers(level - 1, above.nodes)
-
-    def fit(run: Run) -> tuple[FlowLevel, Frontier]:
-        start, nodes = tree.expand(level - 1, above.nodes[run.parents])
-        rows, totals = run.rows, above.counts[run.parents]
-        counts = fit_measured(rule, rows, start, totals, run.n_before, is_last=is_last)
-        kept = slice(0) if is_last else rows.expanded
-        return _positive(nodes, counts, rows, rule.variance), Frontier(nodes[kept], counts[kept])
 
     def levels() -> Iterator[FlowLevel]:
         for flows, frontier in map_in_order(fit, measured_runs(folder, plan, level, numbers)):
@@ -82,6 +75,25 @@ def _runs(
             yield flows
 
     return at_least_one(levels(), tree, is_last=is_last)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FitRun:
+    """Fits the children of a run of parents: the flows that are published, and those to expand."""
+
+    rule: FamilyRule
+    tree: FlowTree
+    level: int
+    above: Frontier
+    is_last: bool
+
+    def __call__(self, run: Run) -> tuple[FlowLevel, Frontier]:
+        start, nodes = self.tree.expand(self.level - 1, self.above.nodes[run.parents])
+        rows, totals = run.rows, self.above.counts[run.parents]
+        counts = fit_measured(self.rule, rows, start, totals, run.n_before, is_last=self.is_last)
+        kept = slice(0) if self.is_last else rows.expanded
+        flows = _positive(nodes, counts, rows, self.rule.variance)
+        return flows, Frontier(nodes[kept], counts[kept])
 
 
 def fit_measured(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
 from trellis.estimate.group_sizes.measured_levels import MeasuredLevels
-from trellis.execution.threads import map_families
+from trellis.execution.executor import in_threads, map_kernel
 from trellis.model import Hierarchy
 from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray
 from trellis.numerics.group_sizes.monotone_least_squares import joint_fit, tree_coefficients
@@ -52,14 +51,15 @@ def fit_cumulative(
     levels = MeasuredLevels(hierarchy, tuple(i for i, weight in enumerate(weights) if weight))
     heaviest = max(weights)  # the optimum depends on ratios alone
     weight = [float(w / heaviest) for w in weights if w]
-    fit = joint_fit(
-        tree_coefficients(*_children_of_rows(levels), np.repeat(weight, levels.sizes)),
-        levels.stack(tables).astype(np.float64),
-        levels.stack(hierarchy.sum_up(groups)).astype(np.float64),
-        tolerance,
-        most_rounds,
-        partial(map_families, workers=workers),
-    )
+    with in_threads(workers):
+        fit = joint_fit(
+            tree_coefficients(*_children_of_rows(levels), np.repeat(weight, levels.sizes)),
+            levels.stack(tables).astype(np.float64),
+            levels.stack(hierarchy.sum_up(groups)).astype(np.float64),
+            tolerance,
+            most_rounds,
+            map_kernel,
+        )
     adding_up, monotone = (levels.fill(levels.split(x)) for x in (fit.adding_up, fit.monotone))
     return CumulativeFit(adding_up, monotone, fit.gap, fit.rounds)
 

@@ -161,16 +161,15 @@ def cumulative_joint(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,  # noqa: ARG001 - errors are passed on, not drawn
-    workers: int | None = None,
 ) -> list[IntArray]:
     """The default: joint least squares of cumulative counts, whole by error diffusion.
 
     All areas are fitted together under all conditions at once; see `monotone_least_squares` and
     `error_diffusion`. Everything adds up, and every area has its public number of groups, also if
-    the fit stops short of its tolerance. `workers` threads change nothing but the time.
+    the fit stops short of its tolerance.
     """
     tables, leaf_groups, exact = _cumulative_input(hierarchy, noisy, groups, weights)
-    fit = fit_cumulative(hierarchy, tables, leaf_groups, exact, workers=workers)
+    fit = fit_cumulative(hierarchy, tables, leaf_groups, exact, workers=None)
     whole = np.empty(tables[-1].shape, np.int64)
     diffuse_errors(fit.adding_up[-1], leaf_groups, whole)
     return hierarchy.sum_up(_histograms([whole], [leaf_groups])[0])

@@ -16,13 +16,15 @@ pass adds up answers by family, and nothing of the size of leaves x cells is kep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.objectives import OwnMeasurements
-from trellis.execution.threads import map_families
+from trellis.execution.executor import map_families
+from trellis.execution.tasks import Fill
 from trellis.model.tables.queries import Query
 from trellis.numerics.histograms.commuting import Algebra, Blocks
 from trellis.numerics.histograms.spine_variances import SpineVariances, child_gains
@@ -165,12 +167,10 @@ def _sizes(algebra: Algebra) -> Blocks:
 class BestLinear:
     """Estimates of the subtrees of all inner nodes, and the final ones of any run of nodes."""
 
-    def __init__(
-        self, evidence: HistogramEvidence, spine: SpineVariances, workers: int | None = None
-    ) -> None:
+    def __init__(self, evidence: HistogramEvidence, spine: SpineVariances) -> None:
         self.spine = spine
         self.levels = [Level(evidence, i, spine) for i in range(evidence.hierarchy.n_levels)]
-        self._evidence, self._workers = evidence, workers
+        self._evidence = evidence
         n_levels = evidence.hierarchy.n_levels
         self.subtree: list[FloatArray | None] = [None] * n_levels
         self.sums: list[FloatArray | None] = [None] * n_levels
@@ -187,25 +187,9 @@ class BestLinear:
 
     def _leaf_sums(self) -> FloatArray:
         """S of all parents of leaves: cells x parents."""
-        hierarchy, leaf = self._evidence.hierarchy, self.levels[-1]
-        start = hierarchy.child_start[-1]
-        n_cells = self._evidence.schema.n_cells
+        start, n_cells = self._evidence.hierarchy.child_start[-1], self._evidence.schema.n_cells
         out = np.empty((n_cells, start.size - 1))
-
-        def work(first: int, last: int) -> None:
-            for begin, end in runs(start, first, last, n_cells):
-                nodes = (int(start[begin]), int(start[end]))
-                cuts = start[begin:end] - start[begin]
-                answers = [np.add.reduceat(z, cuts, axis=0) for z in leaf.own.answers(*nodes)]
-                exact = {
-                    name: np.add.reduceat(z, cuts, axis=0)
-                    for name, z in leaf.exact_answers(*nodes).items()
-                }
-                classes = np.zeros(end - begin, dtype=np.int64)
-                known = leaf.known(exact, None, end - begin)
-                out[:, begin:end] = leaf.estimate(classes, answers, known, None)
-
-        map_families(work, start * n_cells, self._workers)
+        map_families(_LeafSums(self.levels[-1], start), start * n_cells, [Fill(out, axis=1)])
         return out
 
     def _estimate_level(self, level: int) -> None:
@@ -250,6 +234,28 @@ class BestLinear:
         lone = counts == 1
         n[:, (start[first:last] - begin)[lone]] = above[:, lone]
         return n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LeafSums:
+    """Estimates of the sums of leaves, for runs of their parents: cells x parents."""
+
+    leaf: Level
+    start: NDArray[np.int64]
+
+    def __call__(self, out: FloatArray, first: int, last: int) -> None:
+        leaf, start = self.leaf, self.start
+        for begin, end in runs(start, first, last, out.shape[0]):
+            nodes = (int(start[begin]), int(start[end]))
+            cuts = start[begin:end] - start[begin]
+            answers = [np.add.reduceat(z, cuts, axis=0) for z in leaf.own.answers(*nodes)]
+            exact = {
+                name: np.add.reduceat(z, cuts, axis=0)
+                for name, z in leaf.exact_answers(*nodes).items()
+            }
+            classes = np.zeros(end - begin, dtype=np.int64)
+            known = leaf.known(exact, None, end - begin)
+            out[:, begin:end] = leaf.estimate(classes, answers, known, None)
 
 
 def answer_columns(query: Query, cells: FloatArray) -> FloatArray:

@@ -22,8 +22,8 @@ from trellis.estimate.histograms.objectives import Objective
 from trellis.estimate.histograms.passes import fix_marginal
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
-from trellis.execution.progress import in_parts, told_from_here
-from trellis.execution.threads import map_families
+from trellis.execution.executor import map_families
+from trellis.execution.progress import in_parts, tell_more
 from trellis.model.tables.queries import Query
 from trellis.model.tables.rules import RuleSides
 from trellis.model.tables.sparse_counts import SparseCounts
@@ -32,8 +32,6 @@ from trellis.numerics.histograms.room import Room
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Report = Callable[[str, int, int], None]
-"""Told the level, the nodes done and the nodes to do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,8 +47,6 @@ class Descent:
     edit_rules: tuple[RuleSides, ...] = ()
     passes: tuple[str, ...] = ()
     tolerance: float = TOLERANCE
-    workers: int | None = None
-    report: Report | None = None
 
     def bounded(self, level: int) -> list[str]:
         """Queries whose answers are bounded on a level, or may be fixed."""
@@ -84,7 +80,7 @@ class Descent:
             above = fitted[0]
             yield fitted
 
-    def _rounder(self, level: int) -> tuple[list[Query], Rounder]:
+    def rounder(self, level: int) -> tuple[list[Query], Rounder]:
         measured = [self.queries[name] for name in self.evidence.measured[level]]
         names = self.bounded(level)
         every = measured or list(self.queries.values())
@@ -92,7 +88,7 @@ class Descent:
         return every, Rounder(every, bounded, self.edit_rules)
 
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
-        queries, rounder = self._rounder(0)
+        queries, rounder = self.rounder(0)
         dense = np.zeros((1, self.impossible.size), dtype=np.int64)
 
         def whole(bounds: Sequence[FamilyBound]) -> float:
@@ -160,26 +156,12 @@ class Descent:
         self, level: int, objective: Objective, parents: SparseCounts
     ) -> tuple[SparseCounts, float]:
         start = self.evidence.hierarchy.child_start[level - 1]
-        done, tell = [0], told_from_here()
-
-        def work(first: int, last: int) -> tuple[list[_Rows], float]:
-            _, rounder = self._rounder(level)
-            pieces, worst = [], 0.0
-            for family in range(first, last):
-                piece, reached = self._family(level, objective, rounder, parents, family)
-                pieces.append(piece)
-                worst = max(worst, reached)
-                done[0] += piece.counts.size
-                tell(min(done[0] / start[-1], 1.0))
-                if self.report is not None:
-                    self.report(self.evidence.hierarchy.level_names[level], done[0], int(start[-1]))
-            return pieces, worst
-
-        runs = map_families(work, start * self.impossible.size, self.workers)
+        fit = _FitFamilies(self, level, objective, parents)
+        runs = map_families(fit, start * self.impossible.size)
         pieces = [piece for run, _ in runs for piece in run]
         return _joined(pieces, self.impossible.size), max(worst for _, worst in runs)
 
-    def _family(
+    def family(
         self,
         level: int,
         objective: Objective,
@@ -187,6 +169,7 @@ class Descent:
         parents: SparseCounts,
         family: int,
     ) -> tuple[_Rows, float]:
+        """Whole children of one family, and their distance to the optimum."""
         start = self.evidence.hierarchy.child_start[level - 1]
         first, last = int(start[family]), int(start[family + 1])
         inside = slice(parents.start[family], parents.start[family + 1])
@@ -294,6 +277,29 @@ def _joined(pieces: Sequence[_Rows], n_cells: int) -> SparseCounts:
         np.concatenate([p.cell for p in pieces]),
         np.concatenate([p.count for p in pieces]).astype(np.int64),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FitFamilies:
+    """Fits runs of families of a level to the counts of their parents."""
+
+    descent: Descent
+    level: int
+    objective: Objective
+    parents: SparseCounts
+
+    def __call__(self, first: int, last: int) -> tuple[list[_Rows], float]:
+        _, rounder = self.descent.rounder(self.level)
+        n_nodes = self.descent.evidence.hierarchy.size(self.level)
+        pieces, worst = [], 0.0
+        for family in range(first, last):
+            piece, reached = self.descent.family(
+                self.level, self.objective, rounder, self.parents, family
+            )
+            pieces.append(piece)
+            worst = max(worst, reached)
+            tell_more(piece.counts.size / n_nodes)
+        return pieces, worst
 
 
 class _Named:

@@ -12,20 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
-from trellis.estimate.histograms.descent import Descent, Report
+from trellis.estimate.histograms.descent import Descent
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import TOLERANCE
 from trellis.estimate.histograms.known import MarginalErrors, Occupied, settled_errors
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
+from trellis.execution.executor import in_threads, map_families, using
 from trellis.execution.progress import part
-from trellis.execution.threads import map_families
+from trellis.execution.tasks import Fill
+from trellis.execution.threads import Threads
 from trellis.model.plans.histograms import MOST_PASS_CELLS
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.constraints import Constraints
@@ -71,7 +74,6 @@ def estimate_topdown(
     passes: Sequence[str] = (),
     tolerance: float = TOLERANCE,
     workers: int | None = None,
-    report: Report | None = None,
     known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
     """Least squares family by family on the children's own measurements.
@@ -80,10 +82,9 @@ def estimate_topdown(
     are kept where sums, constraints and passes allow. Levels that are `known`, root first, are
     taken as they are.
     """
-    descent = _descent(
-        evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, report
-    )
-    counts, distance = descent.run(_own_measurements(descent), known)
+    descent = _descent(evidence, (), tie_seed, constraints, edit_rules, passes, tolerance)
+    with in_threads(workers):
+        counts, distance = descent.run(_own_measurements(descent), known)
     return HistogramEstimates(tuple(counts), {}, distance)
 
 
@@ -99,13 +100,17 @@ def topdown_levels(
     """The counts of `estimate_topdown` one level at a time, root first.
 
     A level is read when it is asked for, so that what was found above may decide what is measured.
-    Exact answers of all levels are read first.
+    Exact answers of all levels are read first. What is found decides on noise that is yet to be
+    drawn, so it does not leave this process: it is fitted in threads.
     """
-    descent = _descent(
-        evidence, (), tie_seed, constraints, edit_rules, passes, TOLERANCE, workers, None
-    )
-    for counts, _ in descent.levels(_own_measurements(descent)):
-        yield counts
+    descent = _descent(evidence, (), tie_seed, constraints, edit_rules, passes, TOLERANCE)
+    levels = descent.levels(_own_measurements(descent))
+    while True:
+        with using(Threads(workers)):  # not while the caller goes on
+            found = next(levels, None)
+        if found is None:
+            return
+        yield found[0]
 
 
 def _own_measurements(descent: Descent) -> Callable[[int], OwnMeasurements]:
@@ -136,19 +141,16 @@ def estimate_gls_topdown(
     facts: HistogramFacts | None = None,
     tolerance: float = TOLERANCE,
     workers: int | None = None,
-    report: Report | None = None,
 ) -> HistogramEstimates:
     """Best linear unbiased estimates first, then whole numbers downwards.
 
     `passes` names marginals of few cells that each family fixes first, in this order. `edit_rules`
     are kept where sums, constraints and passes allow. `facts` are those that margins may use.
     """
-    descent = _descent(
-        evidence, marginals, tie_seed, constraints, edit_rules, passes, tolerance, workers, report
-    )
+    descent = _descent(evidence, marginals, tie_seed, constraints, edit_rules, passes, tolerance)
     occupied = Occupied.of(evidence, facts)
-    with part(0.0, 0.2):
-        best = _best_linear(occupied.evidence, descent.queries, workers)
+    with part(0.0, 0.2), in_threads(workers):
+        best = _best_linear(occupied.evidence, descent.queries)
 
     def objective(level: int) -> OwnMeasurements | SubtreeEstimates:
         bounded = descent.bounded(level)
@@ -162,10 +164,10 @@ def estimate_gls_topdown(
         u = occupied.spread(level, u.T).T
         return SubtreeEstimates(spine.algebra, spine.levels[level], up, u, own)
 
-    with part(0.2, 0.9):
+    with part(0.2, 0.9), in_threads(workers):
         counts, distance = descent.run(objective)
-    with part(0.9, 1.0):
-        found = _marginal_estimates(occupied.evidence, best, marginals, workers)
+    with part(0.9, 1.0), in_threads(workers):
+        found = _marginal_estimates(occupied.evidence, best, marginals)
     return HistogramEstimates(tuple(counts), _with_facts(found, occupied, facts), distance)
 
 
@@ -174,24 +176,21 @@ def estimate_gls(
     *,
     marginals: Sequence[Request],
     facts: HistogramFacts | None = None,
-    workers: int | None = None,
 ) -> dict[Request, MarginalEstimate]:
     """The best linear unbiased estimates themselves: real numbers that add up."""
     queries = _queries(evidence.schema, evidence.measured, marginals)
     occupied = Occupied.of(evidence, facts)
-    best = _best_linear(occupied.evidence, queries, workers)
-    found = _marginal_estimates(occupied.evidence, best, marginals, workers)
+    best = _best_linear(occupied.evidence, queries)
+    found = _marginal_estimates(occupied.evidence, best, marginals)
     for marginal in found.values():
         _round_exact(marginal)
     return _with_facts(found, occupied, facts)
 
 
-def _best_linear(
-    evidence: HistogramEvidence, queries: Mapping[str, Query], workers: int | None
-) -> BestLinear:
+def _best_linear(evidence: HistogramEvidence, queries: Mapping[str, Query]) -> BestLinear:
     shape, measured = evidence.schema.shape, evidence.measured
     spine = SpineVariances.of(evidence.hierarchy, shape, queries, measured)
-    return BestLinear(evidence, spine, workers)
+    return BestLinear(evidence, spine)
 
 
 def _round_exact(marginal: MarginalEstimate) -> None:
@@ -260,8 +259,6 @@ def _descent(
     edit_rules: Sequence[RuleSides],
     passes: Sequence[str],
     tolerance: float,
-    workers: int | None,
-    report: Report | None,
 ) -> Descent:
     bounds, room = level_bounds(evidence, constraints)
     queries = _queries(evidence.schema, evidence.measured, requests)
@@ -290,8 +287,6 @@ def _descent(
         tuple(edit_rules),
         tuple(query.name for query in fixed),
         tolerance,
-        workers,
-        report,
     )
 
 
@@ -299,7 +294,6 @@ def _marginal_estimates(
     evidence: HistogramEvidence,
     best: BestLinear,
     requests: Sequence[Request],
-    workers: int | None,
 ) -> dict[Request, MarginalEstimate]:
     """Centres level by level, the leaves in runs of families."""
     if not requests:
@@ -317,21 +311,9 @@ def _marginal_estimates(
             for request, query in queries.items():
                 centres[request] = np.empty((hierarchy.sizes[level], query.n_cells))
             start = hierarchy.child_start[level - 1]
-
-            def work(
-                first: int,
-                last: int,
-                level: int = level,
-                start: NDArray[np.int64] = start,
-                above: FloatArray = above,
-                queries: dict[Request, Query] = queries,
-            ) -> None:
-                for begin, end in runs(start, first, last, n_cells):
-                    n = best.final(level, above[:, begin:end], begin, end)
-                    for request, query in queries.items():
-                        centres[request][start[begin] : start[end]] = answer_columns(query, n)
-
-            map_families(work, start * n_cells, workers)
+            answers = _FinalAnswers(best, level, start, above, tuple(queries.values()))
+            fills = [Fill(centres[request], start) for request in asked]
+            map_families(answers, start * n_cells, fills)
             break
         if level:
             above = best.final(level, above, 0, above.shape[1])
@@ -339,3 +321,22 @@ def _marginal_estimates(
             centres[request] = answer_columns(query, above)
     errors = _errors(hierarchy, best.spine, requests)
     return {request: MarginalEstimate(centres[request], errors[request]) for request in requests}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FinalAnswers:
+    """Answers of queries from the final estimates of the children of runs of parents."""
+
+    best: BestLinear
+    level: int
+    start: NDArray[np.int64]
+    above: FloatArray
+    queries: tuple[Query, ...]
+
+    def __call__(self, *filled_and_run: Any) -> None:
+        *centres, first, last = filled_and_run
+        start = self.start
+        for begin, end in runs(start, first, last, self.above.shape[0]):
+            n = self.best.final(self.level, self.above[:, begin:end], begin, end)
+            for query, centre in zip(self.queries, centres, strict=True):
+                centre[start[begin] : start[end]] = answer_columns(query, n)

@@ -29,17 +29,19 @@ from numba import njit
 
 from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray, isotonic_row
 
-RunRows = Callable[[Callable[[int, int], float], IntArray], list[float]]
-"""Maps a kernel over runs of rows; see `trellis.execution.threads.map_families`."""
+RunRows = Callable[..., list[float]]
+"""Maps a kernel over runs of rows that fill arrays; see `trellis.execution.executor`."""
 
 PENALTY = 2.0
 RELAXATION = 1.6
 CHECK_EVERY = 5
 
 
-def run_inline(kernel: Callable[[int, int], float], row_start: IntArray) -> list[float]:
+def run_inline(
+    kernel: Callable[..., float], row_start: IntArray, *filled: FloatArray
+) -> list[float]:
     """All rows in one call."""
-    return [kernel(0, row_start.size - 1)]
+    return [kernel(*filled, 0, row_start.size - 1)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,13 +87,13 @@ def joint_fit(
     row_start = np.arange(noisy.shape[0] + 1) * noisy.shape[1]
     x[:] = noisy
     _add_up(tree.first, tree.end, tree.own, tree.share, x)
-    run(partial(_make_monotone, x, groups, z), row_start)
+    run(partial(_make_monotone, x, groups), row_start, z)
     gap, rounds = np.inf, 0
     while rounds < most_rounds:
         for _ in range(CHECK_EVERY):
             _targets(noisy, z, u, PENALTY, x)
             _add_up(tree.first, tree.end, tree.own, tree.share, x)
-            gap = max(run(partial(_relaxed_step, x, groups, RELAXATION, z, u), row_start))
+            gap = max(run(partial(_relaxed_step, x, groups, RELAXATION), row_start, z, u))
         rounds += CHECK_EVERY
         if gap <= tolerance:
             break

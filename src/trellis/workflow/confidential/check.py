@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from trellis.errors import TrellisError
-from trellis.ingest.rows import check_columns
+from trellis.ingest.records.columns import check_columns
 from trellis.model.plans.agreement import agreed_cost
 from trellis.privacy.ledger import Ledger
 from trellis.spec import Spec

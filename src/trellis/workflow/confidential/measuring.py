@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from trellis.confidential.fingerprint import fingerprint_file, fingerprint_stream
 from trellis.errors import InputError, LedgerError, PrivacyError, SpecError, TrellisError
-from trellis.ingest.duckdb import Source
+from trellis.ingest.reader import Source
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.plans.agreement import agreed_cost
 from trellis.privacy.ledger import Claim, Ledger, Terms

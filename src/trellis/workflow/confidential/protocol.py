@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from trellis.ingest.duckdb import Source
+from trellis.ingest.reader import Source
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.spec.sections.planning import PriorSpec
 from trellis.workflow.preparing.prepared import Prepared

@@ -11,7 +11,8 @@ from typing import Any
 
 from trellis.confidential.metrics import LevelErrors
 from trellis.errors import RunFolderError, SpecError
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.frames import as_table
+from trellis.ingest.reader import Source
 from trellis.spec import Spec
 from trellis.verify.files.inventory import refuse_strange
 from trellis.workflow.confidential.measuring import tabulate

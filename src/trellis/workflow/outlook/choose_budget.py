@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import SpecError
-from trellis.ingest.priors import Crosswalk, Prior, read_prior
+from trellis.ingest.public.priors import Crosswalk, Prior, read_prior
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.model.tables.schema import Schema

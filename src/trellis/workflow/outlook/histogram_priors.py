@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from trellis.errors import SpecError
-from trellis.ingest.priors import public_histograms, read_prior
+from trellis.ingest.long_tables import histograms_of_rows
+from trellis.ingest.public.priors import read_prior
 from trellis.model.tables.schema import Schema
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
@@ -38,4 +39,4 @@ def prior_counts_by_cell(
     source, area = spec.resolve(prior.source), prior.area or data.area
     count = prior.count or data.count
     width = spec.hierarchy.code_width
-    return public_histograms(source, hierarchy, schema, area, columns, count, width)
+    return histograms_of_rows(source, hierarchy, schema, area, columns, count, width)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import SpecError
-from trellis.ingest import hierarchies
 from trellis.ingest.adbc import read_sql
-from trellis.ingest.duckdb import Source, as_table
+from trellis.ingest.frames import as_table
+from trellis.ingest.public import hierarchies
+from trellis.ingest.reader import Source
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.spec import Spec
 from trellis.spec.public_files import undeclared_areas

@@ -8,8 +8,8 @@ from typing import Any
 
 from trellis.errors import ConfidentialWarning, SpecError
 from trellis.ingest.adbc import read_sql
-from trellis.ingest.duckdb import Source, as_table
-from trellis.ingest.frames import are_one, is_copy
+from trellis.ingest.frames import are_one, as_table, is_copy
+from trellis.ingest.reader import Source
 from trellis.spec import Spec
 from trellis.spec.sections.sources import SqlSource
 

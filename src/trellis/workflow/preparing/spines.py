@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trellis.errors import SpecError
-from trellis.ingest.areas import AreaColumns, read_category
+from trellis.ingest.public.areas import AreaColumns, read_category
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.areas import Category

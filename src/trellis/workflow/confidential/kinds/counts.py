@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from trellis.confidential.counts import TrueCounts
-from trellis.ingest.counts import tabulate
-from trellis.ingest.duckdb import Source
+from trellis.ingest.reader import Source
+from trellis.ingest.records.counts import tabulate
 from trellis.measure import measure_counts
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.spec.counts import CountsSpec

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from trellis.confidential.flows import TrueFlows
-from trellis.ingest.duckdb import Source
-from trellis.ingest.flows import TripColumns, TripRules, read_flows
+from trellis.ingest.reader import Source
+from trellis.ingest.records.flows import TripColumns, TripRules, read_flows
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.spec.flows import FlowsSpec
 from trellis.spec.sections.planning import PriorSpec

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from trellis.confidential.counts import TrueCounts
-from trellis.ingest.duckdb import Source
-from trellis.ingest.group_sizes import (
+from trellis.ingest.public.registers import read_group_numbers, read_units
+from trellis.ingest.reader import Source
+from trellis.ingest.records.group_sizes import (
     RecordColumns,
     Sizes,
     TableColumns,
     sizes_from_records,
     sizes_from_table,
 )
-from trellis.ingest.registers import read_group_numbers, read_units
 from trellis.measure import measure_counts
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.spec.group_sizes import GroupSizesSpec

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from trellis.confidential.histograms import TrueHistograms
-from trellis.confidential.log import note
 from trellis.errors import InputError, SpecError
-from trellis.ingest.duckdb import Source
-from trellis.ingest.histograms import tabulate_long, tabulate_wide
+from trellis.ingest.confidential_log import note
+from trellis.ingest.reader import Source
+from trellis.ingest.records.histograms import tabulate_long, tabulate_wide
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.histograms import measure_histograms
 from trellis.model.plans.histograms import HistogramDesign

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trellis.errors import InputError, SpecError, StructureError
-from trellis.ingest.constraints import BoundTable, facility_bounds, read_bounds
+from trellis.ingest.public.constraints import BoundTable, facility_bounds, read_bounds
 from trellis.model.plans.histograms import COMPLETE, HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.shares import Shares

@@ -9,8 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Reader, Source, open_source, quoted
-from trellis.ingest.rows import MOST, check_type
+from trellis.ingest.checks import MOST
+from trellis.ingest.columns import check_number, code, require
+from trellis.ingest.engines import open_source
+from trellis.ingest.reader import Reader, Source
+from trellis.ingest.terms import Field, Real, Text
 from trellis.model.tables.constraints import ALONE, NO_BOUND, LinearConstraint, Sense
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.schema import Schema
@@ -89,15 +92,16 @@ def facility_bounds(
 
 def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy) -> _Rows:
     """The rows as positions of areas and cells, with their bounds."""
-    check_type(reader, table.value)
-    columns = {"code": reader.code(table.area, table.width)}
-    columns["bound"] = f"TRY_CAST({quoted(table.value)} AS DOUBLE)"
+    check_number(reader, table.value)
+    fields: dict[str, Field] = {"code": code(reader, table.area, table.width)}
+    fields["bound"] = Real(table.value)
     for factor in query.factors:
-        columns[f"factor {factor.name}"] = f"CAST({reader.require(factor.name)} AS VARCHAR)"
+        require(reader, factor.name)
+        fields[f"factor {factor.name}"] = Text(factor.name)
     if table.group is not None:
-        columns["group"] = f"CAST({reader.require(table.group)} AS VARCHAR)"
-    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
-    rows = reader.query(f"SELECT {selected} FROM {reader.rows}")
+        require(reader, table.group)
+        fields["group"] = Text(table.group)
+    rows = reader.rows(fields)
 
     where = f"{table.label}: {reader.name}"
     codes = level_codes(hierarchy, table.level)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from trellis.errors import InputError, SpecError
-from trellis.ingest.duckdb import Reader, Source, open_source
+from trellis.ingest.columns import code
+from trellis.ingest.engines import open_source
+from trellis.ingest.reader import Reader, Source
 from trellis.model.trees.areas import OUTSIDE, Category, ancestors
 from trellis.model.trees.codes import CODE, Codes, code_order
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.storage.codes import level_codes
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +61,31 @@ def read_category(
 
 def _rows(reader: Reader, hierarchy: Hierarchy, name: str, columns: AreaColumns) -> pa.Table:
     """Columns node (position on the level) and entity, one row per area that has an entity."""
-    codes = level_codes(hierarchy, columns.level)
-    reader.register("nodes", pa.table({"code": codes, "node": np.arange(len(codes))}))
-    reader.register("no_entity", pa.table({"entity": pa.array(["", *columns.outside])}))
-    area, entity = reader.code(columns.area, columns.width), reader.code(columns.entity)
-    reader.view(
-        "listed",
-        f"SELECT s.code, s.entity, n.node FROM "
-        f"(SELECT {area} AS code, {entity} AS entity FROM {reader.rows}) s "
-        "LEFT JOIN nodes n ON s.code = n.code "
-        "WHERE s.entity IS NOT NULL AND s.entity NOT IN (SELECT entity FROM no_entity)",
-    )
-    rows = reader.query("SELECT node, entity FROM listed")
-    if rows["node"].null_count:
-        _check_unknown(reader, name, columns)
-        rows = rows.filter(rows["node"].is_valid())
+    area, entity = code(reader, columns.area, columns.width), code(reader, columns.entity)
+    rows = reader.rows({"code": area, "entity": entity})
+    none = pa.array(["", *columns.outside], pa.string())
+    rows = rows.filter(pc.invert(pc.is_in(rows["entity"], none, skip_nulls=True)))
+    rows = rows.filter(rows["entity"].is_valid())
+    node = pc.index_in(rows["code"], level_codes(hierarchy, columns.level), skip_nulls=True)
+    if node.null_count:
+        _check_unknown(rows.filter(node.is_null()), reader.name, name, columns)
+    rows = pa.table({"node": node.cast(pa.int64()), "entity": rows["entity"]})
+    rows = rows.filter(node.is_valid())
     if not rows.num_rows:
         raise InputError(f"areas.{name} has no entities: {reader.name} lists no area that has one.")
     return rows
 
 
-def _check_unknown(reader: Reader, name: str, columns: AreaColumns) -> None:
+def _check_unknown(rows: pa.Table, source: str, name: str, columns: AreaColumns) -> None:
     """Rows without an area, and of areas that the hierarchy does not have."""
-    for row in reader.query(
-        "SELECT entity FROM listed WHERE code IS NULL OR code = '' LIMIT 1"
-    ).to_pylist():
+    for row in rows.filter(pc.equal(pc.fill_null(rows["code"], ""), ""))[:1].to_pylist():
         raise InputError(
-            f"Entity {row['entity'][:80]!r} of areas.{name} has no leaves: a row of {reader.name} "
+            f"Entity {row['entity'][:80]!r} of areas.{name} has no leaves: a row of {source} "
             f"has nothing in column {columns.area!r}."
         )
     if columns.skip_unknown:
         return
-    unknown = reader.query("SELECT code, entity FROM listed WHERE node IS NULL LIMIT 1")
-    for row in unknown.to_pylist():
+    for row in rows[:1].to_pylist():
         raise InputError(
             f"Area {row['code'][:80]!r} of entity {row['entity'][:80]!r} in areas.{name} is not in "
             f"level {columns.level!r} of the hierarchy. Compare the codes (spelling, leading "

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Reader, Source, open_source
-from trellis.ingest.histograms import tabulate_long
-from trellis.ingest.rows import MOST, check_type
-from trellis.model.tables.schema import Schema
-from trellis.model.tables.sparse_counts import SparseCounts
+from trellis.ingest.checks import MOST
+from trellis.ingest.columns import check_number, code
+from trellis.ingest.engines import open_source
+from trellis.ingest.reader import Reader, Source
+from trellis.ingest.terms import Field, Real
 from trellis.model.trees.hierarchy import Hierarchy
+
+pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
 Form = Mapping[str, int]
 """A cell as columns with the factor +1 or -1."""
@@ -61,70 +65,75 @@ def read_prior(prior: Prior, hierarchy: Hierarchy, width: int | None) -> NDArray
 def _sums_by_area(reader: Reader, prior: Prior, width: int | None) -> pa.Table:
     columns = sorted({column for form in prior.cells for column in form})
     for column in columns:
-        check_type(reader, column)
-    values = {column: f"TRY_CAST({reader.require(column)} AS DOUBLE)" for column in columns}
-    cells = [
-        " ".join(f"{'+' if sign > 0 else '-'} {values[column]}" for column, sign in form.items())
-        for form in prior.cells
-    ]
+        check_number(reader, column)
+    fields: dict[str, Field] = {"code": code(reader, prior.area, width)}
+    fields |= {f"number_{i}": Real(column) for i, column in enumerate(columns)}
+    rows = reader.rows(fields)
+    values = {column: _numbers(rows, f"number_{i}") for i, column in enumerate(columns)}
+    nothing = np.zeros(len(rows))
+    cells = [sum((s * values[c] for c, s in form.items()), nothing) for form in prior.cells]
     for cell in cells:
-        bad = f"coalesce(NOT isfinite({cell}) OR {cell} < 0 OR {cell} > {MOST}, true)"
-        if _any_row(reader, bad):
+        if not (np.isfinite(cell) & (cell >= 0) & (cell <= MOST)).all():
             raise InputError(
                 f"{reader.name} has counts that are missing, negative, unreadable or impossibly "
                 f"large in {', '.join(map(repr, columns))}. A prior holds numbers of at least zero."
             )
-    sums = ", ".join(f"sum({cell}) AS cell_{i}" for i, cell in enumerate(cells))
-    return reader.query(
-        f"SELECT {reader.code(prior.area, width)} AS code, {sums} FROM {reader.rows} "
-        "GROUP BY code ORDER BY code"
-    )
+    return _added_up(rows["code"], cells)
 
 
-def _any_row(reader: Reader, test: str) -> bool:
-    # As a filter, the test could be answered by the statistics of a Parquet file, which omit NaN.
-    found = reader.query(f"SELECT coalesce(bool_or({test}), false) AS found FROM {reader.rows}")
-    return found["found"][0].as_py()
+def _numbers(rows: pa.Table, name: str) -> NDArray[np.float64]:
+    """NaN where there is none."""
+    return rows[name].to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def _added_up(codes: pa.ChunkedArray, cells: Sequence[NDArray[np.float64]]) -> pa.Table:
+    """Sums by code, in the order of codes. One thread adds: the order decides on the last digit."""
+    rows = pa.table({"code": codes, **{f"cell_{i}": cell for i, cell in enumerate(cells)}})
+    names = rows.column_names
+    sums = rows.group_by("code", use_threads=False).aggregate([(n, "sum") for n in names[1:]])
+    return sums.rename_columns(names).sort_by("code")
 
 
 def _carried_over(
     reader: Reader, crosswalk: Crosswalk, table: pa.Table, width: int | None, prior: str
 ) -> pa.Table:
     """Counts of the new areas; old areas that count nothing need not be listed."""
-    share = "1.0"
+    fields: dict[str, Field] = {}
     if crosswalk.share is not None:
-        check_type(reader, crosswalk.share)
-        share = f"TRY_CAST({reader.require(crosswalk.share)} AS DOUBLE)"
-        bad = f"coalesce(NOT isfinite({share}) OR {share} < 0, true)"
-        if _any_row(reader, bad):
-            raise InputError(
-                f"Column {crosswalk.share!r} of {reader.name} has parts that are missing, "
-                "negative or unreadable. Every row needs a number of at least zero."
-            )
-    old, new = reader.code(crosswalk.old, width), reader.code(crosswalk.new, width)
-    reader.register("prior", table)
-    # Parts of an area that are all zero, such as those of land in a lake, are made equal.
-    reader.view(
-        "parts",
-        f"SELECT old, new, CASE WHEN whole > 0 THEN part / whole ELSE 1.0 / rows END AS part FROM "
-        f"(SELECT *, sum(part) OVER (PARTITION BY old) AS whole, count(*) OVER (PARTITION BY old) "
-        f"AS rows FROM (SELECT {old} AS old, {new} AS new, {share} AS part FROM {reader.rows}))",
-    )
-    cells = [name for name in table.column_names if name != "code"]
-    counts = " + ".join(cells)
-    lost = reader.query(
-        f"SELECT code FROM prior WHERE {counts} > 0 AND code NOT IN "
-        "(SELECT old FROM parts WHERE old IS NOT NULL) ORDER BY code"
-    )
-    if lost.num_rows:
+        check_number(reader, crosswalk.share)
+        fields["share"] = Real(crosswalk.share)
+    fields["old"] = code(reader, crosswalk.old, width)
+    fields["new"] = code(reader, crosswalk.new, width)
+    rows = reader.rows(fields)
+    share = np.ones(len(rows)) if crosswalk.share is None else _numbers(rows, "share")
+    if not (np.isfinite(share) & (share >= 0)).all():
         raise InputError(
-            f"{_listed(lost['code'].to_pylist())} of {prior} have counts and are not in column "
+            f"Column {crosswalk.share!r} of {reader.name} has parts that are missing, "
+            "negative or unreadable. Every row needs a number of at least zero."
+        )
+    cells = [table[name].to_numpy() for name in table.column_names[1:]]
+    absent = pc.invert(pc.is_in(table["code"], rows["old"].combine_chunks())).to_numpy()
+    lost = table["code"].filter(pa.array(absent & (sum(cells) > 0))).drop_null()
+    if len(lost):
+        raise InputError(
+            f"{_listed(lost.to_pylist())} of {prior} have counts and are not in column "
             f"{crosswalk.old!r} of {reader.name}. Complete the crosswalk."
         )
-    sums = ", ".join(f"sum({name} * part) AS {name}" for name in cells)
-    return reader.query(
-        f"SELECT new AS code, {sums} FROM prior JOIN parts ON code = old GROUP BY new ORDER BY new"
-    )
+    place = pc.index_in(rows["old"], table["code"].combine_chunks(), skip_nulls=True)
+    known = place.is_valid()
+    old = place.drop_null().to_numpy()
+    part = _parts(old, share[known.to_numpy()], len(table))
+    return _added_up(rows["new"].filter(known), [cell[old] * part for cell in cells])
+
+
+def _parts(old: NDArray[np.int32], share: NDArray[np.float64], n_areas: int) -> NDArray[np.float64]:
+    """Parts that sum to one for each old area.
+
+    Those of an area that are all zero, such as parts of land in a lake, are made equal.
+    """
+    whole = np.bincount(old, share, n_areas)[old]
+    rows = np.bincount(old, minlength=n_areas)[old]
+    return np.where(whole > 0, share / np.where(whole > 0, whole, 1.0), 1.0 / rows)
 
 
 def _by_leaf(table: pa.Table, hierarchy: Hierarchy, prior: Prior, name: str) -> NDArray[np.float64]:
@@ -163,16 +172,3 @@ def _whole(leaves: NDArray[np.float64]) -> NDArray[np.int64]:
     """Whole numbers whose sums over runs of leaves, such as areas above them, move by at most 1."""
     ends = np.rint(np.cumsum(leaves, axis=0)).astype(np.int64)
     return np.diff(ends, axis=0, prepend=0)
-
-
-def public_histograms(
-    source: Source,
-    hierarchy: Hierarchy,
-    schema: Schema,
-    area: str,
-    columns: Mapping[str, str],
-    count: str | None,
-    width: int | None = None,
-) -> SparseCounts:
-    """Public counts by cell from a table that is laid out like records of histograms."""
-    return tabulate_long(source, hierarchy, schema, area, columns, count, width).leaves

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from trellis.errors import InputError
-from trellis.ingest.duckdb import Source, open_source
-from trellis.ingest.hrc import paths_from_hrc
-from trellis.ingest.parent_child import paths_from_parents
+from trellis.ingest.columns import code
+from trellis.ingest.engines import open_source
+from trellis.ingest.public.hrc import paths_from_hrc
+from trellis.ingest.public.parent_child import paths_from_parents
+from trellis.ingest.reader import Source
 from trellis.model.trees.codes import CODE, Codes
 from trellis.model.trees.hierarchy import MOST_SHOWN, Hierarchy
 from trellis.storage.codes import codes_from_arrow
@@ -35,9 +38,8 @@ def from_level_columns(
     """One column of codes per level, root first; empty where a leaf has ended."""
     names = [f"level_{i}" for i in range(len(columns))]
     with open_source(source, confidential=confidential) as reader:
-        codes = (f"coalesce({reader.code(column)}, '')" for column in columns)
-        selected = ", ".join(f"{code} AS {name}" for code, name in zip(codes, names, strict=True))
-        table = reader.query(f"SELECT {selected} FROM {reader.rows} ORDER BY {', '.join(names)}")
+        codes = [replace(code(reader, column), missing="") for column in columns]
+        table = reader.rows(dict(zip(names, codes, strict=True)), in_order=True)
     return _build(columns, table, lambda rows, level: rows[names[level]], root)
 
 
@@ -53,8 +55,7 @@ def from_prefixes(
     """Levels are prefixes of one code, such as 2, 5 and 11 characters of a geocode."""
     lengths = list(prefixes.values())
     with open_source(source, confidential=confidential) as reader:
-        code = reader.code(column, width)
-        table = reader.query(f"SELECT {code} AS code FROM {reader.rows} ORDER BY code")
+        table = reader.rows({"code": code(reader, column, width)}, in_order=True)
     _check_lengths(table["code"], lengths[-1], f"column {column!r} of {reader.name}")
 
     def prefix(rows: pa.Table, level: int) -> pa.ChunkedArray:
@@ -90,10 +91,8 @@ def from_parent_child(
 ) -> Hierarchy:
     """One row per area with its parent; roots have no parent, or one that is not listed."""
     with open_source(source, confidential=confidential) as reader:
-        pairs = reader.query(
-            f"SELECT {reader.code(child, width)} AS child, {reader.code(parent, width)} AS parent "
-            f"FROM {reader.rows}"
-        )
+        codes = {"child": code(reader, child, width), "parent": code(reader, parent, width)}
+        pairs = reader.rows(codes)
     paths = paths_from_parents(pairs["child"].to_pylist(), pairs["parent"].to_pylist())
     return _from_paths(paths, levels, root)
 
@@ -101,7 +100,7 @@ def from_parent_child(
 def from_hrc(
     source: Source, lead: str, levels: Sequence[str] | None = None, root: Root | None = None
 ) -> Hierarchy:
-    """A tau-Argus file of codes; see `trellis.ingest.hrc`."""
+    """A tau-Argus file of codes; see `trellis.ingest.public.hrc`."""
     if not isinstance(source, Path):
         raise InputError("hierarchy.hrc is a file of its own: name it in the spec.")
     return _from_paths(paths_from_hrc(source, lead), levels, root)

@@ -1,0 +1,1 @@
+"""Reads public tables: hierarchies, areas, registers, priors, bounds."""

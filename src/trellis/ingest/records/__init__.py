@@ -1,0 +1,1 @@
+"""Tabulates confidential records. What comes back is true counts."""
