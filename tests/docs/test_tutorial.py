@@ -210,3 +210,20 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", source):
         if "://" not in target:
             assert ((REPOSITORY / page).parent / target).exists(), f"{page}: {target}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What a heading is called in a link, as GitHub and others do it."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {text.replace(" ", "-") for text in words}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", *EXAMPLES])
+def test_links_lead_to_a_heading(page):
+    source = (REPOSITORY / page).read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", source):
+        if "://" not in target:
+            place = REPOSITORY / page
+            place = (place.parent / target) if target else place
+            assert anchor in anchors_of(place), f"{page}: {target}#{anchor}"
