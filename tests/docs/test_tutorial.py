@@ -204,7 +204,11 @@ def test_every_block_says_what_it_is(page):
     assert {b.kind for b in blocks_of(page)} <= KINDS
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+REFERENCE = sorted(f"docs/api/{p.name}" for p in (REPOSITORY / "docs" / "api").glob("*.md"))
+LINKING = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", *EXAMPLES, *REFERENCE]
+
+
+@pytest.mark.parametrize("page", LINKING)
 def test_links_lead_somewhere(page):
     source = (REPOSITORY / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", source):
@@ -219,7 +223,7 @@ def anchors_of(page: Path) -> set[str]:
     return {text.replace(" ", "-") for text in words}
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", *EXAMPLES])
+@pytest.mark.parametrize("page", LINKING)
 def test_links_lead_to_a_heading(page):
     source = (REPOSITORY / page).read_text(encoding="utf-8")
     for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", source):
