@@ -28,7 +28,7 @@ from trellis.measure.counts import measure_counts
 from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.schema import Schema
-from trellis.numerics.areas_on_trees import entity_distances
+from trellis.numerics.trees.areas import entity_distances
 from trellis.planning.budget import Shares
 from trellis.planning.counts import CountsRequest
 from trellis.planning.spine import bypass, regroup_leaves

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from group_size_metrics import violations
 from seeded_bits import SeededBits
 from size_worlds import (
     AREAS,
@@ -32,7 +33,6 @@ from trellis.measure.counts import exact_answers, measure_counts
 from trellis.model import Measurements
 from trellis.model.plan import TOTAL
 from trellis.model.size_mechanisms import SIZE_MECHANISMS
-from trellis.numerics.group_size_metrics import violations
 from trellis.planning.budget import Shares
 from trellis.planning.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget

@@ -14,7 +14,7 @@ from trellis.model import Hierarchy, Schema
 from trellis.model.constraints import Constraints, LinearConstraint, Sense
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
-from trellis.numerics.clashes import clashing_rows
+from trellis.numerics.feasibility.clashes import clashing_rows
 from trellis.planning.constraints import check_feasible, check_program_size, implied_bounds
 from trellis.storage.constraints import read_constraints, write_constraints
 

@@ -16,7 +16,7 @@ from trellis.estimate.histograms.rounding import Rounder
 from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
 from trellis.model.rules import edit_rule_cells
-from trellis.numerics.histograms.edit_rules import MOST_EMPTIED
+from trellis.numerics.histograms.rules.enforce import MOST_EMPTIED
 
 SCHEMA = Schema({"age": ["minor", "adult"], "home": ["x", "y", "z"]})
 QUERIES = ["total", "age", "home", "detailed"]

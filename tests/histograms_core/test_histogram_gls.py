@@ -18,8 +18,8 @@ from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
-from trellis.numerics.histograms.commuting import Algebra
-from trellis.numerics.histograms.spine_variances import SpineVariances
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.tree_covariances import TreeCovariances
 
 QUERIES = {name: parse_query(worlds.SCHEMA, name) for name in worlds.NAMES}
 
@@ -42,8 +42,8 @@ def test_estimates_and_errors_match_dense_inversion(data, tree, seed):
     measured = data.draw(strategies_of_measurement(tree.n_levels))
     _, evidence = worlds.evidence(tree, measured, np.random.default_rng(seed), whole=False)
     dense, covariance = dense_histogram_gls(tree, worlds.SCHEMA, measured, evidence.answers)
-    spine = SpineVariances.of(tree, worlds.SCHEMA.shape, QUERIES, measured)
-    found = worlds.finals_by_level(BestLinear(evidence, spine), tree.leaf_level)
+    covariances = TreeCovariances.of(tree, worlds.SCHEMA.shape, QUERIES, measured)
+    found = worlds.finals_by_level(BestLinear(evidence, covariances), tree.leaf_level)
     requests = [(level, name) for level in tree.level_names for name in worlds.NAMES]
     errors = marginal_errors(tree, worlds.SCHEMA, measured, requests)
     for level, name in enumerate(tree.level_names):
@@ -179,8 +179,8 @@ def test_predicted_errors_match_those_of_many_runs():
     request = ("county", "two * b")
     for _ in range(150):
         truth, evidence = worlds.evidence(worlds.TREE, measured, rng, whole=False)
-        spine = SpineVariances.of(worlds.TREE, worlds.SCHEMA.shape, QUERIES, measured)
-        n = worlds.finals_by_level(BestLinear(evidence, spine), 2)[2]
+        covariances = TreeCovariances.of(worlds.TREE, worlds.SCHEMA.shape, QUERIES, measured)
+        n = worlds.finals_by_level(BestLinear(evidence, covariances), 2)[2]
         misses.append(QUERIES[request[1]].answer(n.T - truth[2]))
     errors = marginal_errors(worlds.TREE, worlds.SCHEMA, measured, [request])[request]
     ratio = np.square(misses).mean() / np.square(errors.rows(0, worlds.TREE.sizes[2])).mean()

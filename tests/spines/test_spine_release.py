@@ -20,7 +20,7 @@ from trellis.estimate.best_linear import estimate_gls
 from trellis.measure import measure_counts
 from trellis.model.areas import Category
 from trellis.model.spine import Spine
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 from trellis.privacy.ledger import Claim
 from trellis.verify import verify_run
 from trellis.workflow.api import measure

@@ -1,6 +1,6 @@
 """Best linear unbiased estimates of cells on the whole tree.
 
-Cells of one level share their variance, so the recursions of `trellis.numerics.tree_gls` run on
+Cells of one level share their variance, so the recursions of `trellis.numerics.trees.gls` run on
 all cells at once. An exact total T of the root's C cells is orthogonal to their contrasts and
 enters in one place: with the root's estimates u_1..u_C of variance v each,
 
@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.execution.threads import map_families
+from trellis.model.arrays import Floats
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.measurements import Measurements
-from trellis.numerics import tree_gls
-
-Floats = NDArray[np.float64]
+from trellis.numerics.trees import gls as tree_gls
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,7 @@ from trellis.model.areas import Category
 from trellis.model.estimates import Estimates
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.spine import Spine
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 
 
 def carry_back(

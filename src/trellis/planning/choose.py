@@ -20,7 +20,7 @@ from trellis.model.areas import Category
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import named_query, parse_query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.commuting import Algebra
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
 from trellis.planning.area_variance import AreaAim, AreaModel, MeasuredTree
 from trellis.planning.budget.allocation import split_budget
 from trellis.planning.components import components

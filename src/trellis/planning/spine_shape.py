@@ -1,6 +1,6 @@
 r"""Covariances of best linear unbiased estimates, from the shape of the tree alone.
 
-The recursions are those of `trellis.numerics.histograms.spine_variances`, for one subspace of the
+The recursions are those of `trellis.numerics.histograms.tree_covariances`, for one subspace of the
 algebra of queries: numbers for counts, small matrices where recodes are measured. With L the
 precision of a level's measurements,
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.hierarchy import Hierarchy
-from trellis.numerics.histograms.spine_variances import inverse
+from trellis.numerics.histograms.tree_covariances import inverse
 
 Floats = NDArray[np.float64]
 Matrices = NDArray[np.float64]

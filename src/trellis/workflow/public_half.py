@@ -37,7 +37,7 @@ from trellis.model.measurements import Measurements
 from trellis.model.plan import Plan
 from trellis.model.queries import named_query, parse_query
 from trellis.model.size_mechanisms import GROUP_SIZES
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 from trellis.planning.expected_error import with_expected_errors
 from trellis.release.area_tables import write_area_tables
 from trellis.release.data_package import write_data_package

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.queries import Query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.family_solver import Bounds
+from trellis.numerics.histograms.least_squares.solver import Bounds
 from trellis.numerics.histograms.marginals import Stack
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,18 +26,18 @@ class FamilyBound:
     """
 
     query: str
-    lower: FloatArray
-    upper: FloatArray
-    group_of: NDArray[np.int64] | None = None
+    lower: Floats
+    upper: Floats
+    group_of: Ints | None = None
 
 
 def blocked_cells(
     queries: Mapping[str, Query],
     given: Sequence[FamilyBound],
-    active: NDArray[np.int64],
+    active: Ints,
     n_children: int,
-    impossible: NDArray[np.bool_] | None,
-) -> NDArray[np.bool_]:
+    impossible: Marks | None,
+) -> Marks:
     """Cells x children that must hold nothing; empty if there are none.
 
     An answer that can only be 0 empties all its cells, which costs nothing, where a constraint
@@ -59,7 +57,7 @@ def blocked_cells(
     return blocked if blocked.any() else blocked[:0]
 
 
-def check_cells(blocked: NDArray[np.bool_], active: NDArray[np.int64], schema: Schema) -> None:
+def check_cells(blocked: Marks, active: Ints, schema: Schema) -> None:
     """A cell of the parent must fit somewhere."""
     if blocked.size and (full := blocked.all(axis=1)).any():
         cell = " x ".join(schema.cells()[active[np.argmax(full)]])
@@ -70,8 +68,8 @@ def stack_bounds(
     prepared: PreparedQueries,
     given: Sequence[FamilyBound],
     stack: Stack,
-    parent: FloatArray,
-    active: NDArray[np.int64],
+    parent: Floats,
+    active: Ints,
 ) -> Bounds:
     """The bounds that bind, as constraints on rows of the stack.
 
@@ -106,14 +104,14 @@ def stack_bounds(
     )
 
 
-def _members(bound: FamilyBound, n_units: int) -> list[NDArray[np.int64]]:
+def _members(bound: FamilyBound, n_units: int) -> list[Ints]:
     if bound.group_of is None:
         return [np.array([child]) for child in range(n_units)]
     return [np.flatnonzero(bound.group_of == group) for group in range(n_units)]
 
 
 def _check_totals(
-    bound: FamilyBound, lower: FloatArray, upper: FloatArray, totals: FloatArray, name: str
+    bound: FamilyBound, lower: Floats, upper: Floats, totals: Floats, name: str
 ) -> None:
     """The children's bounds must leave room for the parent's answer, and not ask for more."""
     if (crossed := lower > upper).any():

@@ -6,32 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import Infeasible, SpecError
-from trellis.estimate.histograms.bounds import (
-    FamilyBound,
-    blocked_cells,
-    check_cells,
-    stack_bounds,
-)
+from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells, stack_bounds
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
+from trellis.estimate.histograms.fixed_marginals import fix_marginal
 from trellis.estimate.histograms.level_bounds import LevelBounds
 from trellis.estimate.histograms.objectives import Objective
-from trellis.estimate.histograms.passes import fix_marginal
 from trellis.estimate.histograms.root import round_root
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.progress import in_parts, told_from_here
 from trellis.execution.threads import map_families
+from trellis.model.arrays import Floats, Ints, Marks, ShortInts
 from trellis.model.queries import Query
 from trellis.model.rules import RuleSides
 from trellis.model.sparse_counts import SparseCounts
-from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
-from trellis.numerics.histograms.room import Room
+from trellis.numerics.feasibility.feasible_below import FeasibleBelow
+from trellis.numerics.histograms.least_squares.solver import VIOLATED, distance, solve
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Report = Callable[[str, int, int], None]
 """Told the level, the nodes done and the nodes to do."""
 
@@ -43,8 +36,8 @@ class Descent:
     evidence: HistogramEvidence
     queries: Mapping[str, Query]
     bounds: Sequence[LevelBounds]
-    room: Room
-    impossible: NDArray[np.bool_]
+    below: FeasibleBelow
+    impossible: Marks
     tie_seed: int
     edit_rules: tuple[RuleSides, ...] = ()
     passes: tuple[str, ...] = ()
@@ -55,7 +48,7 @@ class Descent:
     def bounded(self, level: int) -> list[str]:
         """Queries whose answers are bounded on a level, or may be fixed."""
         names = [*self.bounds[level].queries, *(self.passes if level else ())]
-        names += [self.room.kinds.name] if self.room.asks[level].any() else []
+        names += [self.below.kinds.name] if self.below.asks[level].any() else []
         return list(dict.fromkeys(names))
 
     def run(
@@ -109,34 +102,34 @@ class Descent:
         with _Named(self.evidence, 0, 0):
             bounds = self.bounds[0].family(0, 1)
             reached = whole(bounds)
-            held = self._held(0, 0, 1, self.room.kinds.answer(dense), None)
+            held = self._held(0, 0, 1, self.below.kinds.answer(dense), None)
             if held is not None:
                 reached = whole([*bounds, held])
         return SparseCounts.from_dense(dense), reached
 
     def _held(
-        self, level: int, first: int, last: int, kinds: IntArray, parent: IntArray | None
+        self, level: int, first: int, last: int, kinds: Ints, parent: Ints | None
     ) -> FamilyBound | None:
         """Counts by kind that siblings can share out below them; None if `kinds` are such."""
-        asks = np.flatnonzero(self.room.asks[level][first:last]).tolist()
-        if all(self.room.can_hold(level, first + child, kinds[child]) for child in asks):
+        asks = np.flatnonzero(self.below.asks[level][first:last]).tolist()
+        if all(self.below.can_hold(level, first + child, kinds[child]) for child in asks):
             return None
-        near = self.room.nearest(level, first, last, kinds, parent)
+        near = self.below.nearest(level, first, last, kinds, parent)
         if near is None:
             raise Infeasible("no whole counts keep the constraints on it and on all below it.")
         fixed = near.astype(np.float64)
-        return FamilyBound(self.room.kinds.name, fixed, fixed)
+        return FamilyBound(self.below.kinds.name, fixed, fixed)
 
     def _fit(
         self,
         objective: Objective,
-        active: IntArray,
-        parent: FloatArray,
+        active: Ints,
+        parent: Floats,
         bounds: Sequence[FamilyBound],
-        blocked: NDArray[np.bool_],
+        blocked: Marks,
         first: int,
         last: int,
-    ) -> tuple[FloatArray, float]:
+    ) -> tuple[Floats, float]:
         """Real children, cells x children, and their distance to the optimum."""
         if not active.size:  # a root whose exact total is 0
             return np.zeros((0, last - first)), 0.0
@@ -204,11 +197,11 @@ class Descent:
         level: int,
         objective: Objective,
         rounder: Rounder,
-        active: IntArray,
-        parent: IntArray,
+        active: Ints,
+        parent: Ints,
         first: int,
         last: int,
-    ) -> tuple[IntArray, float]:
+    ) -> tuple[Ints, float]:
         """Whole children of one family: cells x children, and the distance to the optimum.
 
         A pass sees its own marginal alone. Where what it fixed clashes with another pass, or with
@@ -217,7 +210,7 @@ class Descent:
         bounds = self.bounds[level].family(first, last)
         index, passes = self._first_index(level, first), self.passes
 
-        def whole(bounds: Sequence[FamilyBound]) -> tuple[IntArray, float]:
+        def whole(bounds: Sequence[FamilyBound]) -> tuple[Ints, float]:
             blocked = blocked_cells(self.queries, bounds, active, last - first, None)
             check_cells(blocked, active, self.evidence.schema)
             real = parent.astype(np.float64)
@@ -236,10 +229,10 @@ class Descent:
                     raise
                 passes = passes[:-1]
 
-    def _kinds(self, active: IntArray, y: IntArray) -> IntArray:
+    def _kinds(self, active: Ints, y: Ints) -> Ints:
         """Children x kinds, from cells x children."""
-        found = np.zeros((self.room.kinds.n_cells, y.shape[1]), dtype=np.int64)
-        np.add.at(found, self.room.kinds.cell_of[active], y)
+        found = np.zeros((self.below.kinds.n_cells, y.shape[1]), dtype=np.int64)
+        np.add.at(found, self.below.kinds.cell_of[active], y)
         return found.T
 
     def _fixed(
@@ -247,8 +240,8 @@ class Descent:
         passes: Sequence[str],
         objective: Objective,
         bounds: Sequence[FamilyBound],
-        active: IntArray,
-        parent: IntArray,
+        active: Ints,
+        parent: Ints,
         first: int,
         last: int,
         index: int,
@@ -274,13 +267,13 @@ class Descent:
 class _Rows:
     """The counts of one family in the form of `SparseCounts`."""
 
-    counts: IntArray
+    counts: Ints
     """Non-zero cells by child."""
-    cell: NDArray[np.int32]
-    count: IntArray
+    cell: ShortInts
+    count: Ints
 
     @classmethod
-    def of(cls, active: IntArray, y: IntArray) -> _Rows:
+    def of(cls, active: Ints, y: Ints) -> _Rows:
         child, position = np.nonzero(y.T)
         counts = np.bincount(child, minlength=y.shape[1])
         return cls(counts, active[position].astype(np.int32), y[position, child])

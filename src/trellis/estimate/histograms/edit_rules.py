@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.rules import RuleSides
-from trellis.numerics.histograms.edit_rules import enforce
-from trellis.numerics.histograms.repair import WholeBounds
-from trellis.numerics.histograms.rounding import WeightedQueries, residuals
-from trellis.numerics.histograms.rule_steps import NOTHING, EditRules
-
-FloatArray = NDArray[np.float64]
-Whole = NDArray[np.int64]
+from trellis.numerics.histograms.rules.enforce import enforce
+from trellis.numerics.histograms.rules.steps import NOTHING, EditRules
+from trellis.numerics.histograms.whole_numbers.repair import WholeBounds
+from trellis.numerics.histograms.whole_numbers.rounding import WeightedQueries, residuals
 
 PLENTY = 1 << 40
 """What the world outside has of every cell."""
@@ -22,12 +19,12 @@ PLENTY = 1 << 40
 
 def keep_rules(
     rules: Sequence[RuleSides],
-    active: Whole,
+    active: Ints,
     bounds: WholeBounds,
     queries: WeightedQueries,
-    blocked: NDArray[np.bool_],
-    x: FloatArray,
-    y: Whole,
+    blocked: Marks,
+    x: Floats,
+    y: Ints,
 ) -> None:
     """Exchange whole units of y (cells x children) between children that break a rule and others.
 
@@ -40,11 +37,11 @@ def keep_rules(
 
 def keep_rules_in_root(
     rules: Sequence[RuleSides],
-    active: Whole,
+    active: Ints,
     bounds: WholeBounds,
     queries: WeightedQueries,
-    x: FloatArray,
-    y: Whole,
+    x: Floats,
+    y: Ints,
 ) -> None:
     """The same for the root (cells x 1), which exchanges units with the world outside."""
     here = _on(rules, active)
@@ -59,12 +56,12 @@ def keep_rules_in_root(
     y[:, 0] = both[:, 0]
 
 
-def _on(rules: Sequence[RuleSides], active: Whole) -> EditRules:
+def _on(rules: Sequence[RuleSides], active: Ints) -> EditRules:
     given, needed = (np.array([rule[side][active] for rule in rules]) for side in (0, 1))
     return EditRules(given, needed)
 
 
-def _any_broken(rules: EditRules, y: Whole) -> bool:
+def _any_broken(rules: EditRules, y: Ints) -> bool:
     """Rules x children."""
     given, needed = (side.astype(np.int64) @ y > 0 for side in rules)
     return bool((given & ~needed).any())

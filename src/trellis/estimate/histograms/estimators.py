@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
@@ -26,6 +25,7 @@ from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
 from trellis.execution.progress import part
 from trellis.execution.threads import map_families
+from trellis.model.arrays import Floats, Ints
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.histogram_facts import HistogramFacts
@@ -34,9 +34,7 @@ from trellis.model.queries import Query, parse_query
 from trellis.model.rules import RuleSides
 from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
-from trellis.numerics.histograms.spine_variances import SpineVariances, finals, query_variances
-
-FloatArray = NDArray[np.float64]
+from trellis.numerics.histograms.tree_covariances import TreeCovariances, finals, query_variances
 
 Request = tuple[str, str]
 """A level and a query whose estimates and standard errors are wanted."""
@@ -46,7 +44,7 @@ Request = tuple[str, str]
 class MarginalEstimate:
     """Best linear unbiased estimates of a query on a level, areas x query cells, and errors."""
 
-    centre: FloatArray
+    centre: Floats
     errors: MarginalErrors
 
 
@@ -156,11 +154,11 @@ def estimate_gls_topdown(
         if u is None:  # a leaf's subtree is the leaf
             return OwnMeasurements(evidence, level, descent.queries, bounded)
         own = [descent.queries[name] for name in bounded]
-        spine, up = best.spine, best.spine.up[level]
+        covariances, up = best.covariances, best.covariances.up[level]
         # Areas without anyone are bounded to 0, whatever they are fitted to.
         up = up._replace(class_of=occupied.spread(level, up.class_of))
         u = occupied.spread(level, u.T).T
-        return SubtreeEstimates(spine.algebra, spine.levels[level], up, u, own)
+        return SubtreeEstimates(covariances.algebra, covariances.levels[level], up, u, own)
 
     with part(0.2, 0.9):
         counts, distance = descent.run(objective)
@@ -190,8 +188,8 @@ def _best_linear(
     evidence: HistogramEvidence, queries: Mapping[str, Query], workers: int | None
 ) -> BestLinear:
     shape, measured = evidence.schema.shape, evidence.measured
-    spine = SpineVariances.of(evidence.hierarchy, shape, queries, measured)
-    return BestLinear(evidence, spine, workers)
+    covariances = TreeCovariances.of(evidence.hierarchy, shape, queries, measured)
+    return BestLinear(evidence, covariances, workers)
 
 
 def _round_exact(marginal: MarginalEstimate) -> None:
@@ -213,18 +211,18 @@ def marginal_errors(
     `measured` has for each level, root first, the variance of each query measured there.
     """
     queries = _queries(schema, measured, requests)
-    spine = SpineVariances.of(hierarchy, schema.shape, queries, measured)
-    return _errors(hierarchy, spine, requests)
+    covariances = TreeCovariances.of(hierarchy, schema.shape, queries, measured)
+    return _errors(hierarchy, covariances, requests)
 
 
 def _errors(
-    hierarchy: Hierarchy, spine: SpineVariances, requests: Sequence[Request]
+    hierarchy: Hierarchy, covariances: TreeCovariances, requests: Sequence[Request]
 ) -> dict[Request, MarginalErrors]:
-    final = finals(hierarchy, spine.levels, spine.up)
+    final = finals(hierarchy, covariances.levels, covariances.up)
     out = {}
     for level, name in requests:
         at = final[hierarchy.index(level)]
-        variances = query_variances(spine.algebra, at, spine.queries[name])
+        variances = query_variances(covariances.algebra, at, covariances.queries[name])
         out[level, name] = MarginalErrors(at.class_of, np.sqrt(variances))
     return out
 
@@ -263,13 +261,13 @@ def _descent(
     workers: int | None,
     report: Report | None,
 ) -> Descent:
-    bounds, room = level_bounds(evidence, constraints)
+    bounds, below = level_bounds(evidence, constraints)
     queries = _queries(evidence.schema, evidence.measured, requests)
     for level in bounds:
         for name in level.queries:
             queries.setdefault(name, parse_query(evidence.schema, name))
-    if room.is_needed:
-        queries.setdefault(room.kinds.name, room.kinds)
+    if below.is_needed:
+        queries.setdefault(below.kinds.name, below.kinds)
     fixed = [parse_query(evidence.schema, name) for name in passes]
     for query in fixed:
         if query.n_cells > MOST_PASS_CELLS:
@@ -284,7 +282,7 @@ def _descent(
         evidence,
         queries,
         bounds,
-        room,
+        below,
         impossible,
         tie_seed,
         tuple(edit_rules),
@@ -308,11 +306,11 @@ def _marginal_estimates(
     wanted: dict[int, list[Request]] = {}
     for request in requests:
         wanted.setdefault(hierarchy.index(request[0]), []).append(request)
-    centres: dict[Request, FloatArray] = {}
+    centres: dict[Request, Floats] = {}
     above = best.subtree_of(0, 0, 1)
     for level in range(max(wanted) + 1):
         asked = wanted.get(level, [])
-        queries = {request: best.spine.queries[request[1]] for request in asked}
+        queries = {request: best.covariances.queries[request[1]] for request in asked}
         if level and best.subtree[level] is None:
             for request, query in queries.items():
                 centres[request] = np.empty((hierarchy.sizes[level], query.n_cells))
@@ -322,8 +320,8 @@ def _marginal_estimates(
                 first: int,
                 last: int,
                 level: int = level,
-                start: NDArray[np.int64] = start,
-                above: FloatArray = above,
+                start: Ints = start,
+                above: Floats = above,
                 queries: dict[Request, Query] = queries,
             ) -> None:
                 for begin, end in runs(start, first, last, n_cells):
@@ -337,5 +335,5 @@ def _marginal_estimates(
             above = best.final(level, above, 0, above.shape[1])
         for request, query in queries.items():
             centres[request] = answer_columns(query, above)
-    errors = _errors(hierarchy, best.spine, requests)
+    errors = _errors(hierarchy, best.covariances, requests)
     return {request: MarginalEstimate(centres[request], errors[request]) for request in requests}

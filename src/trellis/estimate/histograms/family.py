@@ -7,32 +7,25 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trellis.errors import Infeasible, StructureError
-from trellis.estimate.histograms.bounds import (
-    FamilyBound,
-    blocked_cells,
-    check_cells,
-    stack_bounds,
-)
+from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells, stack_bounds
 from trellis.estimate.histograms.queries import PreparedQueries, separates_cells
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.family_solver import (
+from trellis.numerics.histograms.least_squares.solver import (
     BY_ROW,
     VIOLATED,
     Quadratic,
-    Steep,
+    StiffObjective,
     distance,
     solve,
 )
+from trellis.numerics.histograms.least_squares.stiff_directions import cut_stiff_rows
 from trellis.numerics.histograms.marginals import Stack
-from trellis.numerics.histograms.steep import cut_steep_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 TOLERANCE = FIT_TOLERANCE
 """That large families are solved to."""
@@ -59,7 +52,7 @@ class FamilySolution:
     on measured answers. Under constraints it holds for right-hand sides moved by `violation`.
     """
 
-    children: FloatArray
+    children: Floats
     distance: float
     violation: float
     iterations: int
@@ -76,7 +69,7 @@ def solve_family(
     variances: Tables,
     *,
     bounds: Sequence[FamilyBound] = (),
-    impossible: NDArray[np.bool_] | None = None,
+    impossible: Marks | None = None,
     tolerance: float | None = None,
 ) -> FamilySolution:
     """The children that fit their noisy answers best and add up to their parent in every cell.
@@ -136,18 +129,18 @@ def solve_family(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Family:
     prepared: PreparedQueries
-    active: IntArray
-    parent: FloatArray
+    active: Ints
+    parent: Floats
     n_children: int
 
     def fit(
         self,
-        values: Sequence[FloatArray],
-        weights: Sequence[FloatArray],
+        values: Sequence[Floats],
+        weights: Sequence[Floats],
         given: Sequence[FamilyBound],
-        blocked: NDArray[np.bool_],
+        blocked: Marks,
         tolerance: float,
-    ) -> tuple[FloatArray, tuple[float, float, int]]:
+    ) -> tuple[Floats, tuple[float, float, int]]:
         """Cells x children, with distance, violation and number of iterations."""
         stack = self.prepared.tree.restrict(self.active)
         bounds = stack_bounds(self.prepared, given, stack, self.parent, self.active)
@@ -170,12 +163,12 @@ class _Family:
 
 def weighted_queries(
     prepared: PreparedQueries,
-    active: IntArray,
+    active: Ints,
     stack: Stack,
-    values: Sequence[FloatArray],
-    weights: Sequence[FloatArray],
+    values: Sequence[Floats],
+    weights: Sequence[Floats],
     n_children: int,
-) -> tuple[Quadratic | Steep, float, FloatArray]:
+) -> tuple[Quadratic | StiffObjective, float, Floats]:
     """The objective of measured queries, its least eigenvalue at least, and where to start.
 
     `values` and `weights` (broadcastable to children x cells of the query) belong to the first
@@ -209,13 +202,13 @@ def weighted_queries(
         np.zeros(n_groups, dtype=np.int64),
         np.full(n_groups, BY_ROW),
     )
-    return cut_steep_rows(stack, quadratic, mu, rows, x), mu, x.copy()
+    return cut_stiff_rows(stack, quadratic, mu, rows, x), mu, x.copy()
 
 
 # -- arguments ------------------------------------------------------------------------------------
 
 
-def whole_parent(parent: ArrayLike, n_cells: int) -> IntArray:
+def whole_parent(parent: ArrayLike, n_cells: int) -> Ints:
     values = numbers(parent, "The parent's counts")
     if values.shape != (n_cells,):
         raise StructureError(f"The parent needs one whole number for each of {n_cells} cells.")
@@ -226,7 +219,7 @@ def whole_parent(parent: ArrayLike, n_cells: int) -> IntArray:
     return values.astype(np.int64)
 
 
-def numbers(given: ArrayLike, what: str) -> FloatArray:
+def numbers(given: ArrayLike, what: str) -> Floats:
     """An array of numbers, whatever their shape."""
     try:
         return np.asarray(given, dtype=np.float64)
@@ -234,7 +227,7 @@ def numbers(given: ArrayLike, what: str) -> FloatArray:
         raise StructureError(f"{what} must be numbers, with rows of one length.") from None
 
 
-def check_marks(impossible: NDArray[np.bool_] | None, shape: tuple[int, int]) -> None:
+def check_marks(impossible: Marks | None, shape: tuple[int, int]) -> None:
     """Marks of cells, or of children x cells."""
     if impossible is not None and np.shape(impossible) not in (shape, (1, shape[1]), shape[1:]):
         raise StructureError(
@@ -265,7 +258,7 @@ def _n_children(tables: Sequence[ArrayLike], queries: Sequence[str]) -> int:
     return sizes.pop()
 
 
-def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> FloatArray:
+def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> Floats:
     values = numbers(table, what)
     if values.ndim == 1 and shape[1] == 1:
         values = values[:, np.newaxis]
@@ -274,7 +267,7 @@ def _shaped(table: ArrayLike, shape: tuple[int, int], what: str) -> FloatArray:
     return values
 
 
-def _variance(given: ArrayLike, shape: tuple[int, int], name: str) -> FloatArray:
+def _variance(given: ArrayLike, shape: tuple[int, int], name: str) -> Floats:
     variance = numbers(given, f"Variances of {name!r}")
     if variance.ndim == 1 and variance.size == shape[0]:
         variance = variance[:, np.newaxis]

@@ -7,21 +7,23 @@ from math import inf
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.family import weighted_queries
-from trellis.estimate.histograms.passes import coarse_information
+from trellis.estimate.histograms.fixed_marginals import coarse_information
 from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
-from trellis.numerics.histograms.commuting import Algebra
-from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic, Steep
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.least_squares.solver import UNWEIGHTED, Quadratic, StiffObjective
+from trellis.numerics.histograms.least_squares.stiff_directions import (
+    STIFF,
+    Multipliers,
+    StiffPrecisions,
+    StiffSubtrees,
+)
 from trellis.numerics.histograms.marginals import MarginalTree, Stack
-from trellis.numerics.histograms.spine_variances import LevelPrecision, LevelSubtrees
-from trellis.numerics.histograms.steep import STEEP, Multipliers, SteepPrecisions, SteepSubtrees
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from trellis.numerics.histograms.tree_covariances import LevelPrecision, LevelSubtrees
 
 
 class Objective(Protocol):
@@ -31,13 +33,13 @@ class Objective(Protocol):
     def prepared(self) -> PreparedQueries: ...
 
     def quadratic(
-        self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
         ...
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-        """What is known of a marginal on its own: see `passes.fix_marginal`."""
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
+        """What is known of a marginal on its own: see `fixed_marginals.fix_marginal`."""
         ...
 
 
@@ -64,7 +66,7 @@ class OwnMeasurements:
         """The queries that `answers` has."""
         return tuple(self._weights)
 
-    def answers(self, first: int, last: int) -> list[FloatArray]:
+    def answers(self, first: int, last: int) -> list[Floats]:
         """The noisy answers of a run of nodes, query by query."""
         return [
             self._evidence.read(self._level, name, first, last).astype(np.float64)
@@ -72,14 +74,14 @@ class OwnMeasurements:
         ]
 
     def quadratic(
-        self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         return weighted_queries(
             self.prepared, active, stack, self.answers(first, last), weights, last - first
         )
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         measured = self.prepared.queries[: len(weights)]
         answers = self.answers(first, last)
@@ -91,7 +93,7 @@ class SubtreeEstimates:
 
     Minimises 1/2 (x - u)' J (x - u). What is known exactly has no precision and is a constraint;
     a little weight there changes no optimum and keeps the least eigenvalue away from 0. Where J is
-    far steeper in some directions than in others, they are cut: see `family_solver`.
+    far stiffer in some directions than in others, they are cut: see `solver`.
     """
 
     def __init__(
@@ -99,14 +101,14 @@ class SubtreeEstimates:
         algebra: Algebra,
         here: LevelPrecision,
         up: LevelSubtrees,
-        estimates: FloatArray,
+        estimates: Floats,
         bounded: Sequence[Query],
     ) -> None:
         least, greatest = _extremes(up)
-        self._steep = None
-        if greatest > STEEP * least:
-            self._steep = SteepPrecisions.of(algebra, up.covariance, here.free, here.exact)
-            self._written, self._least = self._steep.written["weigh"], self._steep.least
+        self._stiff = None
+        if greatest > STIFF * least:
+            self._stiff = StiffPrecisions.of(algebra, up.covariance, here.free, here.exact)
+            self._written, self._least = self._stiff.written["weigh"], self._stiff.least
         else:
             blocks = [
                 block + np.where(np.diag(exact), least, 0.0)
@@ -139,23 +141,21 @@ class SubtreeEstimates:
     def quadratic(
         self,
         stack: Stack,  # noqa: ARG002 - part of the protocol
-        active: IntArray,
+        active: Ints,
         first: int,
         last: int,
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         classes = self._class_of[first:last]
         u = np.ascontiguousarray(self._estimates[:, first:last])
         mu, start = float(self._least[classes].min()), np.ascontiguousarray(u[active])
         whole = self._weighted(self._written, classes, u, active)
-        if self._steep is None:
+        if self._stiff is None:
             return whole, mu, start
-        cut = self._weighted(self._steep.cut, classes, u, active)
-        space = SteepSubtrees(self._steep, classes, active)
-        return Steep(whole, cut, Multipliers(space, u)), mu, start
+        cut = self._weighted(self._stiff.cut, classes, u, active)
+        space = StiffSubtrees(self._stiff, classes, active)
+        return StiffObjective(whole, cut, Multipliers(space, u)), mu, start
 
-    def _weighted(
-        self, written: FloatArray, classes: IntArray, u: FloatArray, active: IntArray
-    ) -> Quadratic:
+    def _weighted(self, written: Floats, classes: Ints, u: Floats, active: Ints) -> Quadratic:
         linear = self._algebra.apply(written, classes, u)[active]
         mix = np.ascontiguousarray(written[:, classes])
         diagonal = np.zeros(linear.shape)
@@ -164,7 +164,7 @@ class SubtreeEstimates:
         rows = np.zeros((0, u.shape[1]))
         return Quadratic(diagonal, linear, rows, mix, self._starts, self._atoms)
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
         k = query.n_cells
         spread = (query.cell_of[:, np.newaxis] == np.arange(k)).astype(np.float64)
         classes, child_class = np.unique(self._class_of[first:last], return_inverse=True)
@@ -178,7 +178,7 @@ class SubtreeEstimates:
         return precision, np.einsum("abc,bc->ac", precision, answer)
 
 
-def _pseudo_inverse(covariance: FloatArray) -> FloatArray:
+def _pseudo_inverse(covariance: Floats) -> Floats:
     """The inverse; where nothing varies, a constraint decides, and any weight will do."""
     values, vectors = np.linalg.eigh(covariance)
     varies = values > 1e-9 * max(values[-1], 1e-300)
@@ -194,7 +194,7 @@ def _extremes(up: LevelSubtrees) -> tuple[float, float]:
     return (1 / widest, greatest) if widest > 0 else (1.0, 1.0)
 
 
-def _cells_of(tree: MarginalTree, marginal: int) -> IntArray:
+def _cells_of(tree: MarginalTree, marginal: int) -> Ints:
     """The row within its marginal of each cell of the histogram."""
     stack = tree.stack
     path = [marginal]

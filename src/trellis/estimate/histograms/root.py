@@ -5,29 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import Infeasible
 from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.edit_rules import keep_rules_in_root
 from trellis.estimate.histograms.rounding import Rounder, stacked_queries
+from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
-from trellis.numerics.histograms.integer_program import nearest_whole
-from trellis.numerics.histograms.repair import answers
-from trellis.numerics.histograms.rounding import round_single
+from trellis.numerics.histograms.whole_numbers.nearest_whole import nearest_whole
+from trellis.numerics.histograms.whole_numbers.repair import answers
+from trellis.numerics.histograms.whole_numbers.rounding import round_single
 from trellis.numerics.ties import tie_key
-
-FloatArray = NDArray[np.float64]
 
 
 def round_root(
     queries: Sequence[Query],
     rounder: Rounder,
-    active: NDArray[np.int64],
-    x: FloatArray,
+    active: Ints,
+    x: Floats,
     bounds: Sequence[FamilyBound],
     tie_seed: int,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Whole counts near x: the total by rounding, cells by remainders and swaps between cells."""
     stacked = stacked_queries(queries, np.ones(len(queries)), active)
     y = round_single(stacked, x, tie_key(tie_seed))[:, np.newaxis]

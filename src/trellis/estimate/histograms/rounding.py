@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells
@@ -17,21 +17,19 @@ from trellis.estimate.histograms.family import (
     numbers,
     whole_parent,
 )
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.family_solver import project_cells
-from trellis.numerics.histograms.integer_program import nearest_whole
-from trellis.numerics.histograms.repair import WholeBounds, answers, exchange, repair
-from trellis.numerics.histograms.rounding import (
+from trellis.numerics.histograms.least_squares.solver import project_cells
+from trellis.numerics.histograms.whole_numbers.nearest_whole import nearest_whole
+from trellis.numerics.histograms.whole_numbers.repair import WholeBounds, answers, exchange, repair
+from trellis.numerics.histograms.whole_numbers.rounding import (
     WeightedQueries,
     residuals,
     round_cells,
     swap_units,
 )
 from trellis.numerics.ties import tie_key
-
-FloatArray = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 MOST_EXCHANGED = 2_000_000
 """Cells x children x children up to which pairs of children exchange units under constraints."""
@@ -49,10 +47,10 @@ def round_family(
     queries: Sequence[str],
     *,
     bounds: Sequence[FamilyBound] = (),
-    impossible: NDArray[np.bool_] | None = None,
+    impossible: Marks | None = None,
     edit_rules: Sequence[RuleSides] = (),
     tie_seed: int = 0,
-) -> Whole:
+) -> Ints:
     """Whole children (children x cells) that add up to their parent in every cell.
 
     Largest remainders first, then swaps that bring the answers to `queries`, if there are any,
@@ -99,14 +97,14 @@ class Rounder:
 
     def round(
         self,
-        active: Whole,
-        parent: Whole,
-        x: FloatArray,
+        active: Ints,
+        parent: Ints,
+        x: Floats,
         bounds: Sequence[FamilyBound],
-        blocked: NDArray[np.bool_],
+        blocked: Marks,
         tie_seed: int,
         first_index: int,
-    ) -> Whole:
+    ) -> Ints:
         """Cells x children, from real ones that add up; ties by index from `first_index` on."""
         y = np.zeros(x.shape, dtype=np.int64)
         round_cells(x, parent, tie_key(tie_seed), first_index, y)
@@ -128,12 +126,12 @@ class Rounder:
         self,
         bounds: Sequence[FamilyBound],
         queries: WeightedQueries,
-        x: FloatArray,
-        active: Whole,
-        parent: Whole,
-        blocked: NDArray[np.bool_],
-        y: Whole,
-    ) -> Whole:
+        x: Floats,
+        active: Ints,
+        parent: Ints,
+        blocked: Marks,
+        y: Ints,
+    ) -> Ints:
         whole = self.whole_bounds(bounds, active, x.shape[1])
         e = residuals(queries, x, y)
         if not repair(whole, queries, e, blocked, y):
@@ -149,7 +147,7 @@ class Rounder:
         return y
 
     def whole_bounds(
-        self, bounds: Sequence[FamilyBound], active: Whole, n_children: int
+        self, bounds: Sequence[FamilyBound], active: Ints, n_children: int
     ) -> WholeBounds:
         row_of = [np.zeros((0, active.size), dtype=np.int64)]
         constraint = [np.zeros((0, n_children), dtype=np.int64)]
@@ -175,7 +173,7 @@ class Rounder:
         )
 
 
-def stacked_queries(queries: Sequence[Query], weights: ArrayLike, active: Whole) -> WeightedQueries:
+def stacked_queries(queries: Sequence[Query], weights: ArrayLike, active: Ints) -> WeightedQueries:
     """The queries one after the other, on some cells of the schema."""
     start = np.zeros(len(queries) + 1, dtype=np.int64)
     np.cumsum([query.n_cells for query in queries], out=start[1:])

@@ -27,9 +27,10 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray, isotonic_row
+from trellis.model.arrays import Floats, Ints
+from trellis.numerics.group_sizes.isotonic import isotonic_row
 
-RunRows = Callable[[Callable[[int, int], float], IntArray], list[float]]
+RunRows = Callable[[Callable[[int, int], float], Ints], list[float]]
 """Maps a kernel over runs of rows; see `trellis.execution.threads.map_families`."""
 
 PENALTY = 2.0
@@ -37,7 +38,7 @@ RELAXATION = 1.6
 CHECK_EVERY = 5
 
 
-def run_inline(kernel: Callable[[int, int], float], row_start: IntArray) -> list[float]:
+def run_inline(kernel: Callable[[int, int], float], row_start: Ints) -> list[float]:
     """All rows in one call."""
     return [kernel(0, row_start.size - 1)]
 
@@ -50,23 +51,23 @@ class TreeCoefficients:
     (1 for a leaf), `share` what a node takes of its parent's gap in the downward pass.
     """
 
-    first: IntArray
-    end: IntArray
-    own: FloatArray
-    share: FloatArray
+    first: Ints
+    end: Ints
+    own: Floats
+    share: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointFit:
     """`adding_up` satisfies the sums, `monotone` the order; `gap` is their largest difference."""
 
-    adding_up: FloatArray
-    monotone: FloatArray
+    adding_up: Floats
+    monotone: Floats
     gap: float
     rounds: int
 
 
-def tree_coefficients(first: IntArray, end: IntArray, weight: FloatArray) -> TreeCoefficients:
+def tree_coefficients(first: Ints, end: Ints, weight: Floats) -> TreeCoefficients:
     own, share = np.ones(first.size), np.ones(first.size)
     _coefficients(first, end, 1 / weight, own, share)
     return TreeCoefficients(first, end, own, share)
@@ -74,8 +75,8 @@ def tree_coefficients(first: IntArray, end: IntArray, weight: FloatArray) -> Tre
 
 def joint_fit(
     tree: TreeCoefficients,
-    noisy: FloatArray,
-    groups: FloatArray,
+    noisy: Floats,
+    groups: Floats,
     tolerance: float,
     most_rounds: int,
     run: RunRows = run_inline,
@@ -102,10 +103,8 @@ def joint_fit(
 
 
 @njit(nogil=True, cache=True)
-def _coefficients(
-    first: IntArray, end: IntArray, variance: FloatArray, own: FloatArray, share: FloatArray
-) -> None:
-    """See `trellis.numerics.tree_gls`; here every node is measured."""
+def _coefficients(first: Ints, end: Ints, variance: Floats, own: Floats, share: Floats) -> None:
+    """See `trellis.numerics.trees.gls`; here every node is measured."""
     subtree = variance.copy()
     for node in range(first.size - 1, -1, -1):
         if end[node] > first[node]:
@@ -116,16 +115,14 @@ def _coefficients(
 
 
 @njit(nogil=True, cache=True)
-def _targets(y: FloatArray, z: FloatArray, u: FloatArray, penalty: float, x: FloatArray) -> None:
+def _targets(y: Floats, z: Floats, u: Floats, penalty: float, x: Floats) -> None:
     for node in range(x.shape[0]):
         for s in range(x.shape[1]):
             x[node, s] = (y[node, s] + penalty * (z[node, s] - u[node, s])) / (1 + penalty)
 
 
 @njit(nogil=True, cache=True)
-def _add_up(
-    first: IntArray, end: IntArray, own: FloatArray, share: FloatArray, x: FloatArray
-) -> None:
+def _add_up(first: Ints, end: Ints, own: Floats, share: Floats, x: Floats) -> None:
     """Replace x by its least-squares projection on the tables that add up."""
     n_sizes = x.shape[1]
     sums = np.empty(n_sizes)
@@ -149,9 +146,7 @@ def _add_up(
 
 
 @njit(nogil=True, cache=True)
-def _make_monotone(
-    x: FloatArray, groups: FloatArray, z: FloatArray, first: int, last: int
-) -> float:
+def _make_monotone(x: Floats, groups: Floats, z: Floats, first: int, last: int) -> float:
     sums, sizes = np.empty(x.shape[1]), np.empty(x.shape[1])
     for node in range(first, last):
         isotonic_row(x[node], 0.0, groups[node], z[node], sums, sizes)
@@ -160,11 +155,11 @@ def _make_monotone(
 
 @njit(nogil=True, cache=True)
 def _relaxed_step(
-    x: FloatArray,
-    groups: FloatArray,
+    x: Floats,
+    groups: Floats,
     relaxation: float,
-    z: FloatArray,
-    u: FloatArray,
+    z: Floats,
+    u: Floats,
     first: int,
     last: int,
 ) -> float:
