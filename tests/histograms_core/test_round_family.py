@@ -10,7 +10,11 @@ from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.rounding import stacked_queries
 from trellis.model import Schema
 from trellis.model.queries import parse_query
-from trellis.numerics.histograms.whole_numbers.rounding import move_cost, residuals, shared_weight
+from trellis.numerics.histograms.whole_numbers.weighted_queries import (
+    move_cost,
+    residuals,
+    shared_weight,
+)
 
 SCHEMA = Schema({"a": list("1234"), "b": ["x", "y", "z"]})
 QUERIES = ["total", "a", "b", "detailed"]

@@ -12,7 +12,7 @@ from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.model import Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode
-from trellis.numerics.histograms.least_squares import solver, stiff_directions
+from trellis.numerics.histograms.least_squares import accelerated, solver, stiff_rows
 
 SCHEMA = Schema(
     {"a": ["1", "2", "3"], "b": ["x", "y"]}, {"pair": Recode("a", {"low": ["1", "2"], "3": ["3"]})}
@@ -110,7 +110,7 @@ def stiff_family(rng, precise, variance, n_children=4):
 def test_precise_queries_are_fitted_as_by_plain_steps(precise, monkeypatch):
     family = stiff_family(np.random.default_rng(3), precise, 2e-5)
     found = solve_family(SCHEMA, *family)
-    monkeypatch.setattr(stiff_directions, "STIFF", inf)
+    monkeypatch.setattr(stiff_rows, "STIFF", inf)
     plain = solve_family(SCHEMA, *family)
     assert max(found.distance, plain.distance) <= 2e-8
     assert found.iterations < plain.iterations
@@ -154,8 +154,8 @@ def test_where_rounds_of_multipliers_fail_plain_steps_go_on(monkeypatch):
 
 
 def test_no_distance_is_greater_than_the_parent_allows(monkeypatch):
-    stalled = (solver.STALLED, 1e12, 0.0, -1, 0)
-    monkeypatch.setattr(solver, "_solve", lambda *_: stalled)
+    stalled = (accelerated.STALLED, 1e12, 0.0, -1, 0)
+    monkeypatch.setattr(solver, "minimise_from", lambda *_: stalled)
     parent = np.array([1, 0, 2, 0, 0, 1])
     values = {"detailed": np.outer([0.5, 0.25, 0.25], parent)}
     found = solve_family(SCHEMA, parent, ["detailed"], values, {"detailed": 1.0})

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.queries import Query
-from trellis.numerics.histograms.algebra.query_algebra import Algebra, Blocks, CellKinds
+from trellis.numerics.histograms.algebra.cell_kinds import CellKinds
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.algebra.subspaces import Blocks
 from trellis.planning.spine_shape import Floats, SolvedSpine, SpineShape
 
 STEP = 1e-40

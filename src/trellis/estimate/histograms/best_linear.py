@@ -24,7 +24,8 @@ from trellis.estimate.histograms.objectives import OwnMeasurements
 from trellis.execution.threads import map_families
 from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
-from trellis.numerics.histograms.algebra.query_algebra import Algebra, Blocks
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.algebra.subspaces import Blocks
 from trellis.numerics.histograms.tree_covariances import TreeCovariances, child_gains
 
 CELLS_AT_ONCE = 1 << 20

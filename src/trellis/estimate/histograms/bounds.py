@@ -13,7 +13,7 @@ from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.queries import Query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.least_squares.solver import Bounds
+from trellis.numerics.histograms.least_squares.objective import Bounds
 from trellis.numerics.histograms.marginals import Stack
 
 

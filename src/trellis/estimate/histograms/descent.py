@@ -23,7 +23,8 @@ from trellis.model.queries import Query
 from trellis.model.rules import RuleSides
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.feasibility.feasible_below import FeasibleBelow
-from trellis.numerics.histograms.least_squares.solver import VIOLATED, distance, solve
+from trellis.numerics.histograms.least_squares.accelerated import VIOLATED
+from trellis.numerics.histograms.least_squares.solver import distance, solve
 
 Report = Callable[[str, int, int], None]
 """Told the level, the nodes done and the nodes to do."""

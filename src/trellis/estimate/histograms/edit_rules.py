@@ -9,9 +9,9 @@ import numpy as np
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.rules import RuleSides
 from trellis.numerics.histograms.rules.enforce import enforce
-from trellis.numerics.histograms.rules.steps import NOTHING, EditRules
-from trellis.numerics.histograms.whole_numbers.repair import WholeBounds
-from trellis.numerics.histograms.whole_numbers.rounding import WeightedQueries, residuals
+from trellis.numerics.histograms.rules.family import NOTHING, EditRules
+from trellis.numerics.histograms.whole_numbers.weighted_queries import WeightedQueries, residuals
+from trellis.numerics.histograms.whole_numbers.whole_bounds import WholeBounds
 
 PLENTY = 1 << 40
 """What the world outside has of every cell."""

@@ -16,15 +16,10 @@ from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.histogram_estimates import FIT_TOLERANCE
 from trellis.model.queries import parse_query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.least_squares.solver import (
-    BY_ROW,
-    VIOLATED,
-    Quadratic,
-    StiffObjective,
-    distance,
-    solve,
-)
-from trellis.numerics.histograms.least_squares.stiff_directions import cut_stiff_rows
+from trellis.numerics.histograms.least_squares.accelerated import VIOLATED
+from trellis.numerics.histograms.least_squares.objective import BY_ROW, Quadratic, StiffObjective
+from trellis.numerics.histograms.least_squares.solver import distance, solve
+from trellis.numerics.histograms.least_squares.stiff_rows import cut_stiff_rows
 from trellis.numerics.histograms.marginals import Stack
 
 TOLERANCE = FIT_TOLERANCE

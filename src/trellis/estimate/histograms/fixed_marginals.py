@@ -17,7 +17,8 @@ from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.estimate.histograms.rounding import Rounder
 from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query, is_finer
-from trellis.numerics.histograms.least_squares.solver import UNWEIGHTED, Quadratic, solve
+from trellis.numerics.histograms.least_squares.objective import UNWEIGHTED, Quadratic
+from trellis.numerics.histograms.least_squares.solver import solve
 from trellis.numerics.histograms.marginals import MarginalTree
 
 FINE = 1e-3

@@ -15,13 +15,13 @@ from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
 from trellis.numerics.histograms.algebra.query_algebra import Algebra
-from trellis.numerics.histograms.least_squares.solver import UNWEIGHTED, Quadratic, StiffObjective
-from trellis.numerics.histograms.least_squares.stiff_directions import (
-    STIFF,
-    Multipliers,
-    StiffPrecisions,
-    StiffSubtrees,
+from trellis.numerics.histograms.least_squares.objective import (
+    UNWEIGHTED,
+    Quadratic,
+    StiffObjective,
 )
+from trellis.numerics.histograms.least_squares.stiff_directions import STIFF, Multipliers
+from trellis.numerics.histograms.least_squares.stiff_subtrees import StiffPrecisions, StiffSubtrees
 from trellis.numerics.histograms.marginals import MarginalTree, Stack
 from trellis.numerics.histograms.tree_covariances import LevelPrecision, LevelSubtrees
 

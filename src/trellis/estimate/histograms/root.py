@@ -13,8 +13,8 @@ from trellis.estimate.histograms.rounding import Rounder, stacked_queries
 from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
 from trellis.numerics.histograms.whole_numbers.nearest_whole import nearest_whole
-from trellis.numerics.histograms.whole_numbers.repair import answers
 from trellis.numerics.histograms.whole_numbers.rounding import round_single
+from trellis.numerics.histograms.whole_numbers.whole_bounds import answers
 from trellis.numerics.ties import tie_key
 
 

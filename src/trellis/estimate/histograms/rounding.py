@@ -20,15 +20,14 @@ from trellis.estimate.histograms.family import (
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.queries import Query, parse_query
 from trellis.model.schema import Schema
-from trellis.numerics.histograms.least_squares.solver import project_cells
+from trellis.numerics.histograms.least_squares.cell_sums import project_cells
+from trellis.numerics.histograms.whole_numbers.exchange import exchange
 from trellis.numerics.histograms.whole_numbers.nearest_whole import nearest_whole
-from trellis.numerics.histograms.whole_numbers.repair import WholeBounds, answers, exchange, repair
-from trellis.numerics.histograms.whole_numbers.rounding import (
-    WeightedQueries,
-    residuals,
-    round_cells,
-    swap_units,
-)
+from trellis.numerics.histograms.whole_numbers.repair import repair
+from trellis.numerics.histograms.whole_numbers.rounding import round_cells
+from trellis.numerics.histograms.whole_numbers.swaps import swap_units
+from trellis.numerics.histograms.whole_numbers.weighted_queries import WeightedQueries, residuals
+from trellis.numerics.histograms.whole_numbers.whole_bounds import WholeBounds, answers
 from trellis.numerics.ties import tie_key
 
 MOST_EXCHANGED = 2_000_000

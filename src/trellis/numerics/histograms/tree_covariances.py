@@ -27,7 +27,8 @@ from trellis.errors import StructureError
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.hierarchy import Hierarchy
 from trellis.model.queries import Query
-from trellis.numerics.histograms.algebra.query_algebra import Algebra, Blocks
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.algebra.subspaces import Blocks
 
 Coordinates = list[Marks]
 """A set of coordinates in each subspace."""

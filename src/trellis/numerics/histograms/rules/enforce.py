@@ -23,15 +23,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from trellis.numerics.histograms.rules.search import better_table
-from trellis.numerics.histograms.rules.steps import (
-    BRING,
-    EMPTY,
+from trellis.numerics.histograms.rules.better_table import better_table
+from trellis.numerics.histograms.rules.family import (
     NOTHING,
     ONE,
     START,
-    STRICT,
-    best_step,
     breaks,
     broken_pairs,
     family_of,
@@ -40,7 +36,8 @@ from trellis.numerics.histograms.rules.steps import (
     take_step,
     undo,
 )
-from trellis.numerics.histograms.whole_numbers.rounding import TIE
+from trellis.numerics.histograms.rules.steps import BRING, EMPTY, STRICT, best_step
+from trellis.numerics.histograms.whole_numbers.weighted_queries import TIE
 
 MOST_EMPTIED = 64
 """Units of a that are moved away one by one; more are moved together."""

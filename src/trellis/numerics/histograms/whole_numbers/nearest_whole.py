@@ -9,7 +9,7 @@ from scipy import optimize, sparse
 
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.numerics.feasibility.whole_program import least_whole
-from trellis.numerics.histograms.whole_numbers.repair import WholeBounds
+from trellis.numerics.histograms.whole_numbers.whole_bounds import WholeBounds
 
 
 def nearest_whole(
