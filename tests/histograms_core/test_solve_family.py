@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles.histogram_family import dense_optimum, weighted_rows
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate import solve_family
-from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.family.bounds import FamilyBound
 from trellis.model import Schema
 from trellis.model.queries import parse_query
 from trellis.model.schema import Recode

@@ -7,24 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trellis.errors import Infeasible, SpecError
-from trellis.estimate.histograms.bounds import FamilyBound, blocked_cells, check_cells, stack_bounds
+from trellis.errors import Infeasible
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
-from trellis.estimate.histograms.fixed_marginals import fix_marginal
+from trellis.estimate.histograms.family.chain import whole_family, whole_root
+from trellis.estimate.histograms.family.least_squares import TOLERANCE
+from trellis.estimate.histograms.family.problem import FamilyProblem, cell_names
+from trellis.estimate.histograms.family.solver import FamilySolver
 from trellis.estimate.histograms.level_bounds import LevelBounds
 from trellis.estimate.histograms.objectives import Objective
-from trellis.estimate.histograms.root import round_root
-from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.progress import in_parts, told_from_here
 from trellis.execution.threads import map_families
-from trellis.model.arrays import Floats, Ints, Marks, ShortInts
+from trellis.model.arrays import Ints, Marks, ShortInts
 from trellis.model.queries import Query
 from trellis.model.rules import RuleSides
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.feasibility.feasible_below import FeasibleBelow
-from trellis.numerics.histograms.least_squares.accelerated import VIOLATED
-from trellis.numerics.histograms.least_squares.solver import distance, solve
 
 Report = Callable[[str, int, int], None]
 """Told the level, the nodes done and the nodes to do."""
@@ -78,89 +75,42 @@ class Descent:
             above = fitted[0]
             yield fitted
 
-    def _rounder(self, level: int) -> tuple[list[Query], Rounder]:
-        measured = [self.queries[name] for name in self.evidence.measured[level]]
-        names = self.bounded(level)
-        every = measured or list(self.queries.values())
-        bounded = [self.queries[name] for name in names]
-        return every, Rounder(every, bounded, self.edit_rules)
-
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
-        queries, rounder = self._rounder(0)
-        dense = np.zeros((1, self.impossible.size), dtype=np.int64)
-
-        def whole(bounds: Sequence[FamilyBound]) -> float:
-            cells = np.flatnonzero(~self.impossible)
-            blocked = blocked_cells(self.queries, bounds, cells, 1, None)
-            if blocked.size:
-                cells = cells[~blocked[:, 0]]
-            free = np.full(cells.size, np.inf)
-            x, reached = self._fit(objective, cells, free, bounds, blocked[:0], 0, 1)
-            dense[:] = 0
-            dense[0, cells] = round_root(queries, rounder, cells, x[:, 0], bounds, self.tie_seed)
-            return reached
-
-        with _Named(self.evidence, 0, 0):
-            bounds = self.bounds[0].family(0, 1)
-            reached = whole(bounds)
-            held = self._held(0, 0, 1, self.below.kinds.answer(dense), None)
-            if held is not None:
-                reached = whole([*bounds, held])
-        return SparseCounts.from_dense(dense), reached
-
-    def _held(
-        self, level: int, first: int, last: int, kinds: Ints, parent: Ints | None
-    ) -> FamilyBound | None:
-        """Counts by kind that siblings can share out below them; None if `kinds` are such."""
-        asks = np.flatnonzero(self.below.asks[level][first:last]).tolist()
-        if all(self.below.can_hold(level, first + child, kinds[child]) for child in asks):
-            return None
-        near = self.below.nearest(level, first, last, kinds, parent)
-        if near is None:
-            raise Infeasible("no whole counts keep the constraints on it and on all below it.")
-        fixed = near.astype(np.float64)
-        return FamilyBound(self.below.kinds.name, fixed, fixed)
-
-    def _fit(
-        self,
-        objective: Objective,
-        active: Ints,
-        parent: Floats,
-        bounds: Sequence[FamilyBound],
-        blocked: Marks,
-        first: int,
-        last: int,
-    ) -> tuple[Floats, float]:
-        """Real children, cells x children, and their distance to the optimum."""
-        if not active.size:  # a root whose exact total is 0
-            return np.zeros((0, last - first)), 0.0
-        stack = objective.prepared.tree.restrict(active)
-        rows = stack_bounds(objective.prepared, bounds, stack, parent, active)
-        quadratic, mu, x = objective.quadratic(stack, active, first, last)
-        if mu <= 0 and np.isinf(parent).any():
-            name = self.evidence.hierarchy.level_names[0]
-            raise SpecError(
-                f"Nothing that method topdown may use on level {name!r} tells all cells apart. "
-                "Measure the detailed query there, or use gls_topdown."
-            )
-        found = solve(
-            stack, quadratic, parent, blocked, rows, mu, self.tolerance, MOST_ITERATIONS, x
+        solver = whole_root(self.tolerance, self.tie_seed, self.edit_rules, self.below)
+        problem = FamilyProblem(
+            objective,
+            range(1),
+            np.flatnonzero(~self.impossible),
+            None,
+            self.queries,
+            self._answered(0),
+            tuple(self.bounds[0].family(0, 1)),
+            level=self.evidence.hierarchy.level_names[0],
         )
-        if found.status == VIOLATED:  # rounding finds out whether constraints clash
-            return x, np.inf
-        return x, distance(found, mu, x.size, quadratic)
+        with _Named(self.evidence, 0, 0):
+            found = solver.solve(problem.without_blocked())
+        dense = np.zeros((1, self.impossible.size), dtype=np.int64)
+        dense[0, found.cells] = found.children[0]
+        return SparseCounts.from_dense(dense), found.distance
+
+    def _answered(self, level: int) -> list[Query]:
+        """The queries whose answers rounding keeps."""
+        measured = [self.queries[name] for name in self.evidence.measured[level]]
+        return measured or list(self.queries.values())
 
     def _level(
         self, level: int, objective: Objective, parents: SparseCounts
     ) -> tuple[SparseCounts, float]:
         start = self.evidence.hierarchy.child_start[level - 1]
         done, tell = [0], told_from_here()
+        solver = whole_family(
+            self.tolerance, self.tie_seed, self.edit_rules, self.passes, self.below, level
+        )
 
         def work(first: int, last: int) -> tuple[list[_Rows], float]:
-            _, rounder = self._rounder(level)
             pieces, worst = [], 0.0
             for family in range(first, last):
-                piece, reached = self._family(level, objective, rounder, parents, family)
+                piece, reached = self._family(level, objective, solver, parents, family)
                 pieces.append(piece)
                 worst = max(worst, reached)
                 done[0] += piece.counts.size
@@ -177,7 +127,7 @@ class Descent:
         self,
         level: int,
         objective: Objective,
-        rounder: Rounder,
+        solver: FamilySolver,
         parents: SparseCounts,
         family: int,
     ) -> tuple[_Rows, float]:
@@ -189,74 +139,22 @@ class Descent:
         if not active.size or last - first == 1:
             own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
             return _Rows.of(active, own), 0.0
+        problem = FamilyProblem(
+            objective,
+            range(first, last),
+            active,
+            parent,
+            self.queries,
+            self._answered(level),
+            tuple(self.bounds[level].family(first, last)),
+            first_index=self._first_index(level, first),
+            level=self.evidence.hierarchy.level_names[level],
+            name_of_cell=cell_names(self.evidence.schema),
+        )
         with _Named(self.evidence, level - 1, family):
-            y, reached = self._with_passes(level, objective, rounder, active, parent, first, last)
-        return _Rows.of(active, y), reached
-
-    def _with_passes(
-        self,
-        level: int,
-        objective: Objective,
-        rounder: Rounder,
-        active: Ints,
-        parent: Ints,
-        first: int,
-        last: int,
-    ) -> tuple[Ints, float]:
-        """Whole children of one family: cells x children, and the distance to the optimum.
-
-        A pass sees its own marginal alone. Where what it fixed clashes with another pass, or with
-        bounds on other cells, the family does without the last passes: they are no promise.
-        """
-        bounds = self.bounds[level].family(first, last)
-        index, passes = self._first_index(level, first), self.passes
-
-        def whole(bounds: Sequence[FamilyBound]) -> tuple[Ints, float]:
-            blocked = blocked_cells(self.queries, bounds, active, last - first, None)
-            check_cells(blocked, active, self.evidence.schema)
-            real = parent.astype(np.float64)
-            x, reached = self._fit(objective, active, real, bounds, blocked, first, last)
-            return rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index), reached
-
-        while True:
-            try:
-                fixed = self._fixed(passes, objective, bounds, active, parent, first, last, index)
-                y, reached = whole(fixed)
-                kinds = self._kinds(active, y)
-                held = self._held(level, first, last, kinds, kinds.sum(axis=0))
-                return (y, reached) if held is None else whole([*fixed, held])
-            except Infeasible:
-                if not passes:
-                    raise
-                passes = passes[:-1]
-
-    def _kinds(self, active: Ints, y: Ints) -> Ints:
-        """Children x kinds, from cells x children."""
-        found = np.zeros((self.below.kinds.n_cells, y.shape[1]), dtype=np.int64)
-        np.add.at(found, self.below.kinds.cell_of[active], y)
-        return found.T
-
-    def _fixed(
-        self,
-        passes: Sequence[str],
-        objective: Objective,
-        bounds: Sequence[FamilyBound],
-        active: Ints,
-        parent: Ints,
-        first: int,
-        last: int,
-        index: int,
-    ) -> list[FamilyBound]:
-        """The bounds of a family, and the marginals that its passes fix."""
-        fixed = list(bounds)
-        for name in passes:
-            query = self.queries[name]
-            above = np.zeros(query.n_cells, dtype=np.int64)
-            np.add.at(above, query.cell_of[active], parent)
-            evidence = objective.coarse(query, first, last)
-            held = fix_marginal(query, *evidence, above, fixed, self.queries, self.tie_seed, index)
-            fixed += [] if held is None else [held]
-        return fixed
+            found = solver.solve(problem)
+        assert found.whole is not None
+        return _Rows.of(active, found.whole), found.distance
 
     def _first_index(self, level: int, node: int) -> int:
         """Ties are broken by the index of an area and cell in the whole tree."""

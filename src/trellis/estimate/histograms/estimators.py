@@ -19,7 +19,7 @@ from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
 from trellis.estimate.histograms.descent import Descent, Report
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import TOLERANCE
+from trellis.estimate.histograms.family.least_squares import TOLERANCE
 from trellis.estimate.histograms.known import MarginalErrors, Occupied, settled_errors
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.errors import Infeasible, StructureError
-from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.family.bounds import FamilyBound
 from trellis.model.carried_bounds import Range, StatedRange, carried_bounds
 from trellis.model.constraints import Constraints, LinearConstraint
 from trellis.model.hierarchy import Hierarchy

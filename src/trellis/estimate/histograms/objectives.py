@@ -9,18 +9,18 @@ from typing import Protocol
 import numpy as np
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import weighted_queries
-from trellis.estimate.histograms.fixed_marginals import coarse_information
-from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.estimate.histograms.queries import PreparedQueries, coarsened, separates_cells
 from trellis.model.arrays import Floats, Ints
 from trellis.model.queries import Query
 from trellis.numerics.histograms.algebra.query_algebra import Algebra
 from trellis.numerics.histograms.least_squares.objective import (
+    BY_ROW,
     UNWEIGHTED,
     Quadratic,
     StiffObjective,
 )
 from trellis.numerics.histograms.least_squares.stiff_directions import STIFF, Multipliers
+from trellis.numerics.histograms.least_squares.stiff_rows import cut_stiff_rows
 from trellis.numerics.histograms.least_squares.stiff_subtrees import StiffPrecisions, StiffSubtrees
 from trellis.numerics.histograms.marginals import MarginalTree, Stack
 from trellis.numerics.histograms.tree_covariances import LevelPrecision, LevelSubtrees
@@ -39,8 +39,95 @@ class Objective(Protocol):
         ...
 
     def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
-        """What is known of a marginal on its own: see `fixed_marginals.fix_marginal`."""
+        """What is known of a marginal on its own: see `family.fixed_marginals`."""
         ...
+
+
+def weighted_queries(
+    prepared: PreparedQueries,
+    active: Ints,
+    stack: Stack,
+    values: Sequence[Floats],
+    weights: Sequence[Floats],
+    n_children: int,
+) -> tuple[Quadratic | StiffObjective, float, Floats]:
+    """The objective of measured queries, its least eigenvalue at least, and where to start.
+
+    `values` and `weights` (broadcastable to children x cells of the query) belong to the first
+    queries of `prepared`.
+    """
+    shape = (active.size, n_children)
+    diagonal, cells_measured = np.zeros(shape), np.zeros(shape)
+    rows_measured = np.zeros((stack.n_rows, n_children))
+    row_weight = np.zeros_like(rows_measured)
+    for i, (z, w) in enumerate(zip(values, weights, strict=True)):
+        query = prepared.queries[i]
+        w = np.broadcast_to(w, z.shape)
+        if separates_cells(query):
+            cells = query.cell_of[active]
+            diagonal += w[:, cells].T
+            cells_measured += (w * z)[:, cells].T
+        else:
+            place = stack.rows(prepared.marginal_of[i])
+            cells = stack.full_row[place]
+            row_weight[place] += w[:, cells].T
+            rows_measured[place] += (w * z)[:, cells].T
+    mu = float(diagonal.min())
+    x = cells_measured / np.where(diagonal > 0, diagonal, 1.0)
+    rows = rows_measured / np.where(row_weight > 0, row_weight, 1.0)
+    n_groups = stack.source.size
+    quadratic = Quadratic(
+        diagonal,
+        cells_measured,
+        row_weight,
+        np.zeros((0, n_children)),
+        np.zeros(n_groups, dtype=np.int64),
+        np.full(n_groups, BY_ROW),
+    )
+    return cut_stiff_rows(stack, quadratic, mu, rows, x), mu, x.copy()
+
+
+def coarse_information(
+    query: Query,
+    measured: Sequence[Query],
+    values: Sequence[Floats],
+    weights: Sequence[Floats],
+    n_children: int,
+) -> tuple[Floats, Floats]:
+    """W and b of the measured queries that are no finer than `query`.
+
+    `values` are children x cells, `weights` broadcast to them.
+    """
+    precision = np.zeros((query.n_cells, query.n_cells, n_children))
+    linear = np.zeros((query.n_cells, n_children))
+    for other, z, given in zip(measured, values, weights, strict=True):
+        if (coarse := coarsened(other, query)) is not None:
+            w, cell_of = np.broadcast_to(given, z.shape), coarse.cell_of
+            same = cell_of[:, np.newaxis] == cell_of
+            precision += same[:, :, np.newaxis] * w[:, cell_of].T
+            linear += (w * z)[:, cell_of].T
+    return precision, linear
+
+
+class GivenAnswers:
+    """Weighted least squares on answers that are given, query by query: children x cells."""
+
+    def __init__(
+        self, prepared: PreparedQueries, values: Sequence[Floats], weights: Sequence[Floats]
+    ) -> None:
+        self.prepared = prepared
+        self._values, self._weights = values, weights
+
+    def quadratic(
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
+        return weighted_queries(
+            self.prepared, active, stack, self._values, self._weights, last - first
+        )
+
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
+        measured = self.prepared.queries[: len(self._values)]
+        return coarse_information(query, measured, self._values, self._weights, last - first)
 
 
 class OwnMeasurements:

@@ -12,9 +12,11 @@ from trellis.errors import Infeasible
 from trellis.estimate.histograms.queries import PreparedQueries
 from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.queries import Query
-from trellis.model.schema import Schema
 from trellis.numerics.histograms.least_squares.objective import Bounds
 from trellis.numerics.histograms.marginals import Stack
+from trellis.numerics.histograms.whole_numbers.whole_bounds import WholeBounds
+
+UNBOUNDED = np.iinfo(np.int64).max // 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,13 +59,6 @@ def blocked_cells(
     return blocked if blocked.any() else blocked[:0]
 
 
-def check_cells(blocked: Marks, active: Ints, schema: Schema) -> None:
-    """A cell of the parent must fit somewhere."""
-    if blocked.size and (full := blocked.all(axis=1)).any():
-        cell = " x ".join(schema.cells()[active[np.argmax(full)]])
-        raise Infeasible(f"The parent has a count in {cell}, which none of its children may hold.")
-
-
 def stack_bounds(
     prepared: PreparedQueries,
     given: Sequence[FamilyBound],
@@ -101,6 +96,34 @@ def stack_bounds(
         np.concatenate([whole, *children]),
         np.concatenate([real, *lowers]),
         np.concatenate([real, *uppers]),
+    )
+
+
+def whole_bounds(
+    queries: Mapping[str, Query], given: Sequence[FamilyBound], active: Ints, n_children: int
+) -> WholeBounds:
+    """The bounds on whole counts of the active cells."""
+    row_of = [np.zeros((0, active.size), dtype=np.int64)]
+    constraint = [np.zeros((0, n_children), dtype=np.int64)]
+    lower, upper = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    n_rows = n_constraints = 0
+    for bound in given:
+        query = queries[bound.query]
+        units = np.arange(n_children) if bound.group_of is None else bound.group_of
+        ids = n_constraints + units * query.n_cells + np.arange(query.n_cells)[:, np.newaxis]
+        constraint.append(np.where(units < 0, -1, ids))
+        row_of.append(query.cell_of[active].astype(np.int64)[np.newaxis] + n_rows)
+        least = np.where(np.isfinite(bound.lower), np.ceil(bound.lower - 1e-9), 0)
+        most = np.where(np.isfinite(bound.upper), np.floor(bound.upper + 1e-9), UNBOUNDED)
+        lower.append(least.astype(np.int64).ravel())
+        upper.append(most.astype(np.int64).ravel())
+        n_rows += query.n_cells
+        n_constraints += lower[-1].size
+    return WholeBounds(
+        np.concatenate(row_of),
+        np.concatenate(constraint).astype(np.int64),
+        np.concatenate(lower),
+        np.concatenate(upper),
     )
 
 
