@@ -60,11 +60,11 @@ def test_centres_of_requested_marginals():
     requests = [(level, q) for level in worlds.TREE.level_names for q in ("two * b", "total")]
     found = estimate_gls_topdown(evidence, 0, marginals=requests)
     dense, _ = dense_histogram_gls(worlds.TREE, worlds.SCHEMA, measured, evidence.answers)
-    for (level, name), marginal in found.marginals.items():
+    for (level, name), marginal in found.margins.items():
         cells = dense[worlds.TREE.index(level)]
         expected = QUERIES[name].answer(cells)
         np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
-    assert found.marginals["nation", "total"].errors.std_errors.max() == 0
+    assert found.margins["nation", "total"].std_error.max() == 0
 
 
 @settings(max_examples=15, deadline=None)
@@ -80,9 +80,9 @@ def test_gls_gives_the_marginals_alone(data, tree, seed):
         expected = QUERIES[name].answer(dense[index])
         np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
         slow = dense_marginal_variances(tree, worlds.SCHEMA, covariance, index, name)
-        fast = marginal.errors.rows(0, tree.sizes[index]) ** 2
+        fast = marginal.std_errors(np.arange(tree.sizes[index])) ** 2
         np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-8)
-        exact = marginal.errors.rows(0, tree.sizes[index]) == 0
+        exact = marginal.std_errors(np.arange(tree.sizes[index])) == 0
         assert (marginal.centre[exact] == np.rint(marginal.centre[exact])).all()
 
 
@@ -129,7 +129,7 @@ def compare_exactly(schema, measured, names):
         index = THREE.index(level)
         centre, variance = exact_marginal(THREE, schema, exact, index, name)
         apart = (marginal.centre.astype(object) - centre).astype(float)
-        fast = marginal.errors.rows(0, THREE.sizes[index])
+        fast = marginal.std_errors(np.arange(THREE.sizes[index]))
         yield apart, fast, np.sqrt(variance.astype(float))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import (
-    MarginalEstimate,
     estimate_gls,
     estimate_gls_topdown,
     estimate_topdown,
@@ -17,7 +16,7 @@ from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.known import known_facts
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
-from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
+from trellis.model.histogram_estimates import HistogramEstimates
 from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.histograms import HistogramPlan
 from trellis.model.plan import Plan
@@ -77,7 +76,7 @@ def estimate_histograms(
     assert plan.histogram is not None
     tables, passes = plan.histogram.tables, plan.histogram.passes
     if not plan.is_whole:
-        margins = _margins(estimate_gls(evidence, marginals=tables, facts=facts))
+        margins = estimate_gls(evidence, marginals=tables, facts=facts)
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
     rules = enforced_rules(plan.schema, plan.histogram)
     if plan.method == "topdown":
@@ -99,17 +98,7 @@ def estimate_histograms(
             passes=passes,
             facts=facts,
         )
-    margins = _margins(found.marginals)
-    return HistogramEstimates(
-        evidence.hierarchy, plan.schema, found.counts, margins, found.distance
-    )
-
-
-def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]:
-    return {
-        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
-        for table, marginal in marginals.items()
-    }
+    return found
 
 
 RULES = (

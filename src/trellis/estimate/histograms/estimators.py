@@ -11,7 +11,6 @@ Reference: Cumings-Menon et al., arXiv:2203.16654, sections 2 and 3, for queries
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from trellis.execution.threads import map_families
 from trellis.model.arrays import Floats, Ints
 from trellis.model.constraints import Constraints
 from trellis.model.hierarchy import Hierarchy
+from trellis.model.histogram_estimates import HistogramEstimates, Margin, Table
 from trellis.model.histogram_facts import HistogramFacts
 from trellis.model.histograms import MOST_PASS_CELLS
 from trellis.model.queries import Query, parse_query
@@ -36,28 +36,8 @@ from trellis.model.schema import Schema
 from trellis.model.sparse_counts import SparseCounts
 from trellis.numerics.histograms.tree_covariances import TreeCovariances, finals, query_variances
 
-Request = tuple[str, str]
-"""A level and a query whose estimates and standard errors are wanted."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MarginalEstimate:
-    """Best linear unbiased estimates of a query on a level, areas x query cells, and errors."""
-
-    centre: Floats
-    errors: MarginalErrors
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistogramEstimates:
-    """Whole histograms by level, root first; estimates of the marginals that were asked for.
-
-    `distance` is the greatest certified distance of a family's real solution to its optimum.
-    """
-
-    counts: tuple[SparseCounts, ...]
-    marginals: dict[Request, MarginalEstimate]
-    distance: float
+Unbiased = tuple[Floats, MarginalErrors]
+"""Best linear unbiased estimates of a query on a level, areas x query cells, and their errors."""
 
 
 def estimate_topdown(
@@ -82,7 +62,7 @@ def estimate_topdown(
         evidence, (), tie_seed, constraints, edit_rules, passes, tolerance, workers, report
     )
     counts, distance = descent.run(_own_measurements(descent), known)
-    return HistogramEstimates(tuple(counts), {}, distance)
+    return HistogramEstimates(evidence.hierarchy, evidence.schema, tuple(counts), distance=distance)
 
 
 def topdown_levels(
@@ -127,7 +107,7 @@ def estimate_gls_topdown(
     evidence: HistogramEvidence,
     tie_seed: int,
     *,
-    marginals: Sequence[Request] = (),
+    marginals: Sequence[Table] = (),
     constraints: Constraints | None = None,
     edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
@@ -164,23 +144,24 @@ def estimate_gls_topdown(
         counts, distance = descent.run(objective)
     with part(0.9, 1.0):
         found = _marginal_estimates(occupied.evidence, best, marginals, workers)
-    return HistogramEstimates(tuple(counts), _with_facts(found, occupied, facts), distance)
+    margins = _with_facts(found, occupied, facts)
+    return HistogramEstimates(evidence.hierarchy, evidence.schema, tuple(counts), margins, distance)
 
 
 def estimate_gls(
     evidence: HistogramEvidence,
     *,
-    marginals: Sequence[Request],
+    marginals: Sequence[Table],
     facts: HistogramFacts | None = None,
     workers: int | None = None,
-) -> dict[Request, MarginalEstimate]:
+) -> dict[Table, Margin]:
     """The best linear unbiased estimates themselves: real numbers that add up."""
     queries = _queries(evidence.schema, evidence.measured, marginals)
     occupied = Occupied.of(evidence, facts)
     best = _best_linear(occupied.evidence, queries, workers)
     found = _marginal_estimates(occupied.evidence, best, marginals, workers)
-    for marginal in found.values():
-        _round_exact(marginal)
+    for centre, errors in found.values():
+        _round_exact(centre, errors)
     return _with_facts(found, occupied, facts)
 
 
@@ -192,20 +173,20 @@ def _best_linear(
     return BestLinear(evidence, covariances, workers)
 
 
-def _round_exact(marginal: MarginalEstimate) -> None:
+def _round_exact(centre: Floats, errors: MarginalErrors) -> None:
     """What is known exactly is whole; the passes leave rounding errors of floating point in it."""
-    of_class = marginal.errors.std_errors == 0
+    of_class = errors.std_errors == 0
     if of_class.any():
-        exact = of_class[marginal.errors.class_of]
-        marginal.centre[exact] = np.rint(marginal.centre[exact])
+        exact = of_class[errors.class_of]
+        centre[exact] = np.rint(centre[exact])
 
 
 def marginal_errors(
     hierarchy: Hierarchy,
     schema: Schema,
     measured: Sequence[Mapping[str, float]],
-    requests: Sequence[Request],
-) -> dict[Request, MarginalErrors]:
+    requests: Sequence[Table],
+) -> dict[Table, MarginalErrors]:
     """Standard errors of marginals before any data: they depend on the plan alone.
 
     `measured` has for each level, root first, the variance of each query measured there.
@@ -216,8 +197,8 @@ def marginal_errors(
 
 
 def _errors(
-    hierarchy: Hierarchy, covariances: TreeCovariances, requests: Sequence[Request]
-) -> dict[Request, MarginalErrors]:
+    hierarchy: Hierarchy, covariances: TreeCovariances, requests: Sequence[Table]
+) -> dict[Table, MarginalErrors]:
     final = finals(hierarchy, covariances.levels, covariances.up)
     out = {}
     for level, name in requests:
@@ -228,23 +209,26 @@ def _errors(
 
 
 def _with_facts(
-    found: Mapping[Request, MarginalEstimate], occupied: Occupied, facts: HistogramFacts | None
-) -> dict[Request, MarginalEstimate]:
+    found: Mapping[Table, Unbiased], occupied: Occupied, facts: HistogramFacts | None
+) -> dict[Table, Margin]:
     """For all areas, with no error where facts alone fix an answer."""
-    if facts is None:
-        return dict(found)
     out = {}
-    for (name, query), marginal in found.items():
-        level = facts.hierarchy.index(name)
-        errors = occupied.spread_errors(level, marginal.errors)
-        errors = settled_errors(errors, facts, level, parse_query(occupied.evidence.schema, query))
-        centre = occupied.spread(level, marginal.centre)
-        out[name, query] = MarginalEstimate(0 * centre if occupied.is_void else centre, errors)
+    for (name, query), (centre, errors) in found.items():
+        if facts is not None:
+            level, parsed = (
+                facts.hierarchy.index(name),
+                parse_query(occupied.evidence.schema, query),
+            )
+            errors = occupied.spread_errors(level, errors)
+            errors = settled_errors(errors, facts, level, parsed)
+            centre = occupied.spread(level, centre)
+            centre = 0 * centre if occupied.is_void else centre
+        out[name, query] = Margin(centre, errors.class_of, errors.std_errors)
     return out
 
 
 def _queries(
-    schema: Schema, measured: Sequence[Mapping[str, float]], requests: Sequence[Request]
+    schema: Schema, measured: Sequence[Mapping[str, float]], requests: Sequence[Table]
 ) -> dict[str, Query]:
     names = [name for level in measured for name in level] + [name for _, name in requests]
     return {name: parse_query(schema, name) for name in dict.fromkeys(names)}
@@ -252,7 +236,7 @@ def _queries(
 
 def _descent(
     evidence: HistogramEvidence,
-    requests: Sequence[Request],
+    requests: Sequence[Table],
     tie_seed: int,
     constraints: Constraints | None,
     edit_rules: Sequence[RuleSides],
@@ -296,17 +280,17 @@ def _descent(
 def _marginal_estimates(
     evidence: HistogramEvidence,
     best: BestLinear,
-    requests: Sequence[Request],
+    requests: Sequence[Table],
     workers: int | None,
-) -> dict[Request, MarginalEstimate]:
+) -> dict[Table, Unbiased]:
     """Centres level by level, the leaves in runs of families."""
     if not requests:
         return {}
     hierarchy, n_cells = evidence.hierarchy, evidence.schema.n_cells
-    wanted: dict[int, list[Request]] = {}
+    wanted: dict[int, list[Table]] = {}
     for request in requests:
         wanted.setdefault(hierarchy.index(request[0]), []).append(request)
-    centres: dict[Request, Floats] = {}
+    centres: dict[Table, Floats] = {}
     above = best.subtree_of(0, 0, 1)
     for level in range(max(wanted) + 1):
         asked = wanted.get(level, [])
@@ -322,7 +306,7 @@ def _marginal_estimates(
                 level: int = level,
                 start: Ints = start,
                 above: Floats = above,
-                queries: dict[Request, Query] = queries,
+                queries: dict[Table, Query] = queries,
             ) -> None:
                 for begin, end in runs(start, first, last, n_cells):
                     n = best.final(level, above[:, begin:end], begin, end)
@@ -336,4 +320,4 @@ def _marginal_estimates(
         for request, query in queries.items():
             centres[request] = answer_columns(query, above)
     errors = _errors(hierarchy, best.covariances, requests)
-    return {request: MarginalEstimate(centres[request], errors[request]) for request in requests}
+    return {table: (centres[table], errors[table]) for table in requests}
