@@ -106,11 +106,25 @@ class Descent:
         solver = whole_family(
             self.tolerance, self.tie_seed, self.edit_rules, self.passes, self.below, level
         )
+        answered, name_of_cell = self._answered(level), cell_names(self.evidence.schema)
+
+        def problem_of(nodes: range, active: Ints, parent: Ints) -> FamilyProblem:
+            return FamilyProblem(
+                objective,
+                nodes,
+                active,
+                parent,
+                self.queries,
+                answered,
+                tuple(self.bounds[level].family(nodes.start, nodes.stop)),
+                first_index=self._first_index(level, nodes.start),
+                name_of_cell=name_of_cell,
+            )
 
         def work(first: int, last: int) -> tuple[list[_Rows], float]:
             pieces, worst = [], 0.0
             for family in range(first, last):
-                piece, reached = self._family(level, objective, solver, parents, family)
+                piece, reached = self._family(level, solver, problem_of, parents, family)
                 pieces.append(piece)
                 worst = max(worst, reached)
                 done[0] += piece.counts.size
@@ -126,8 +140,8 @@ class Descent:
     def _family(
         self,
         level: int,
-        objective: Objective,
         solver: FamilySolver,
+        problem_of: Callable[[range, Ints, Ints], FamilyProblem],
         parents: SparseCounts,
         family: int,
     ) -> tuple[_Rows, float]:
@@ -139,20 +153,8 @@ class Descent:
         if not active.size or last - first == 1:
             own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
             return _Rows.of(active, own), 0.0
-        problem = FamilyProblem(
-            objective,
-            range(first, last),
-            active,
-            parent,
-            self.queries,
-            self._answered(level),
-            tuple(self.bounds[level].family(first, last)),
-            first_index=self._first_index(level, first),
-            level=self.evidence.hierarchy.level_names[level],
-            name_of_cell=cell_names(self.evidence.schema),
-        )
         with _Named(self.evidence, level - 1, family):
-            found = solver.solve(problem)
+            found = solver.solve(problem_of(range(first, last), active, parent))
         assert found.whole is not None
         return _Rows.of(active, found.whole), found.distance
 

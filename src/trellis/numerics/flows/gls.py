@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from trellis.model.arrays import Floats, Ints
+from trellis.numerics.trees.weights import weight_of_own
 
 
 @njit(nogil=True, cache=True)
@@ -34,7 +35,7 @@ def estimates_from_below(
     for node in range(values.size):
         u[node], v[node] = values[node], own
         if expanded[node]:
-            weight = variances[place] / (variances[place] + own)
+            weight = weight_of_own(variances[place], own)
             u[node] = weight * values[node] + (1 - weight) * sums[place]
             v[node] = weight * own
             place += 1
@@ -57,6 +58,6 @@ def estimates_from_above(
             total += v[child]
             gap -= u[child]
         for child in range(start[family], start[family + 1]):
-            share = v[child] / total
+            share = v[child] / total  # positive and finite: all are measured
             final[child] = u[child] + share * gap
             final_variance[child] = v[child] * (1 - share) + share**2 * above_variance[family]

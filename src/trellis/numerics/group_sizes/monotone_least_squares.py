@@ -29,6 +29,7 @@ from numba import njit
 
 from trellis.model.arrays import Floats, Ints
 from trellis.numerics.group_sizes.isotonic import isotonic_row
+from trellis.numerics.trees.weights import share_of_gap, weight_of_own
 
 RunRows = Callable[[Callable[[int, int], float], Ints], list[float]]
 """Maps a kernel over runs of rows; see `trellis.execution.threads.map_families`."""
@@ -109,9 +110,10 @@ def _coefficients(first: Ints, end: Ints, variance: Floats, own: Floats, share: 
     for node in range(first.size - 1, -1, -1):
         if end[node] > first[node]:
             total = subtree[first[node] : end[node]].sum()
-            own[node] = total / (total + variance[node])
+            own[node] = weight_of_own(total, variance[node])
             subtree[node] = own[node] * variance[node]
-            share[first[node] : end[node]] = subtree[first[node] : end[node]] / total
+            for child in range(first[node], end[node]):
+                share[child] = share_of_gap(subtree[child], total)
 
 
 @njit(nogil=True, cache=True)

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
 from trellis.model.arrays import Floats, Ints
+from trellis.numerics.trees.weights import share_of_gap, weight_of_own
 
 RunFamilies = Callable[[Callable[[int, int], int], Ints], list[int]]
 """Maps a kernel over runs of families; see `trellis.execution.threads.map_families`."""
@@ -185,26 +186,10 @@ def _variances_up(
         total = 0.0
         for child in range(start[parent], start[parent + 1]):
             total += below[child]
-        weight = _weight_of_own(total, own[parent])
+        weight = weight_of_own(total, own[parent])
         # Without a weight the node's own variance may be infinite, and 0 * inf is NaN.
         out[parent] = weight * own[parent] if weight > 0 else total
     return FINE
-
-
-@njit(nogil=True, cache=True)
-def _weight_of_own(total: float, own: float) -> float:
-    """V / (V + s^2), with its limits."""
-    if total == inf or own == 0:
-        return 1.0
-    return 0.0 if own == inf else total / (total + own)
-
-
-@njit(nogil=True, cache=True)
-def _share(v: float, total: float) -> float:
-    """v_c / V, with its limits, if at most one child has v = infinity."""
-    if total == inf:
-        return 1.0 if v == inf else 0.0
-    return v / total if total > 0 else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -225,11 +210,11 @@ def _variances_down(
             return parent
         total = others + v[widest]
         for child in range(lo, hi):
-            share = _share(v[child], total)
+            share = share_of_gap(v[child], total)
             out[child] = v[child] * (1 - share) + share**2 * above[parent]
         # The share of this child may be almost, or in the limit exactly, one. The same value
         # without the difference 1 - share:
-        share = _share(v[widest], total)
+        share = share_of_gap(v[widest], total)
         out[widest] = share * (others + share * above[parent])
     return FINE
 
@@ -255,7 +240,7 @@ def _estimates_up(
                 sums[column] += u[child, column]
         if total == inf:
             continue  # nothing to learn from the children
-        weight = _weight_of_own(total, own[parent])
+        weight = weight_of_own(total, own[parent])
         for column in range(sums.size):
             z, s = values[parent, column], sums[column]
             if total == 0 and own[parent] == 0 and abs(z - s) > 1e-9 * (1 + abs(z) + abs(s)):
@@ -283,7 +268,7 @@ def _estimates_down(
             for column in range(gap.size):
                 gap[column] -= u[child, column]
         for child in range(start[parent], start[parent + 1]):
-            share = _share(v[child], total)
+            share = share_of_gap(v[child], total)
             for column in range(gap.size):
                 out[child, column] = u[child, column] + share * gap[column]
     return FINE

@@ -44,7 +44,8 @@ class LeastSquares:
         if problem.is_root and not active.size:  # its exact total is 0
             return _nothing(problem)
         stack = objective.prepared.tree.restrict(active)
-        rows = stack_bounds(objective.prepared, problem.bounds, stack, problem.totals, active)
+        sums = problem.totals
+        rows = stack_bounds(objective.prepared, problem.bounds, stack, sums, active)
         if not active.size:
             return _nothing(problem)
         quadratic, mu, x = objective.quadratic(
@@ -55,8 +56,9 @@ class LeastSquares:
                 f"Nothing that method topdown may use on level {problem.level!r} tells all cells "
                 "apart. Measure the detailed query there, or use gls_topdown."
             )
-        # A cell that the parent lacks is blocked for all children, and has no sum to keep.
-        sums = np.where(problem.totals == 0, inf, problem.totals)
+        if not sums.all():
+            # A cell that the parent lacks is blocked for all children, and has no sum to keep.
+            sums[sums == 0] = inf
         found = solve(
             stack, quadratic, sums, problem.blocked, rows, mu, self.tolerance,
             self.most_iterations, x,

@@ -76,7 +76,7 @@ class FamilyProblem:
 
     # -- in the form that kernels take ------------------------------------------------------------
 
-    @cached_property
+    @property
     def totals(self) -> Floats:
         """What the children add up to, by cell; infinity if that is free."""
         if self.parent is None:
@@ -89,10 +89,10 @@ class FamilyProblem:
         blocked = blocked_cells(
             self.queries, self.bounds, self.active, self.n_children, self.impossible
         )
-        if self.parent is not None and (empty := self.parent == 0).any():
+        if self.parent is not None and not self.parent.all():
             if not blocked.size:
-                blocked = np.zeros((empty.size, self.n_children), dtype=bool)
-            blocked[empty] = True
+                blocked = np.zeros((self.active.size, self.n_children), dtype=bool)
+            blocked[self.parent == 0] = True
         return blocked
 
     @cached_property

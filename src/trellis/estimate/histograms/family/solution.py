@@ -56,7 +56,10 @@ class FamilySolution:
         return self.counts.T
 
     def rounded(self, whole: Ints, *, keeps_bounds: bool) -> FamilySolution:
-        return replace(self, whole=whole, keeps_bounds=keeps_bounds)
+        return FamilySolution(
+            self.cells, self.real, self.status, self.distance, keeps_bounds, self.violation,
+            self.iterations, whole,
+        )  # fmt: skip
 
     def on_all_cells(self, n_cells: int) -> FamilySolution:
         """Real counts of all cells of the schema; those that the parent lacks are 0."""
