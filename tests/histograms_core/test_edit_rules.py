@@ -262,6 +262,13 @@ def test_a_child_is_emptied_where_single_steps_would_break_another_rule():
 ROOT = np.array([2.9, 1.6, 0.1, 0.0, 0.4, 0.0])
 
 
+def test_an_only_child_keeps_what_its_parent_has():
+    only = round_family(
+        SCHEMA, [1, 0, 0, 0, 0, 0], [[1.0, 0, 0, 0, 0, 0]], QUERIES, edit_rules=[RULE]
+    )
+    np.testing.assert_array_equal(only, [[1, 0, 0, 0, 0, 0]])
+
+
 class Given:
     """In place of least squares: real counts as they are."""
 

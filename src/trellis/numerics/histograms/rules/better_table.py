@@ -44,7 +44,7 @@ def _search_again(family, may_stay, best, score):
     """Let two children at a time decide again, while the others keep their rules as they do."""
     width, quiet = family.y.shape[1], 0
     family.work[0] = 0
-    while True:
+    while width > 1:
         for c in range(width):
             for s in range(c):
                 least = score.copy()
