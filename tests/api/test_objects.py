@@ -257,3 +257,9 @@ def test_a_hierarchy_can_be_looked_at():
         pa.table({"code": ["011", "012", "021"]}), "code", {"county": 2, "tract": 3}, ("all", "x")
     )
     assert codes.levels[-1] == "tract"
+
+
+def test_messages_name_arguments_in_python_and_options_on_the_command_line():
+    error = SpecError("Name it with --confidential-out, or add --new-edition; not state-to-state.")
+    assert str(error) == "Name it with confidential_out, or add new_edition; not state-to-state."
+    assert "--confidential-out" in error.on_command_line

@@ -399,12 +399,12 @@ def test_methods_without_variances_are_simulated_too(world, tmp_path):
 
 
 def test_simulation_needs_public_counts(world):
-    with pytest.raises(SpecError, match="--prior"):
+    with pytest.raises(SpecError, match="with prior"):
         plan_report(world(), releases=3)
     with pytest.raises(SpecError, match="1 or more"):
         plan_report(world(privacy__shares=OPTIMAL), releases=0)
 
 
 def test_comparing_needs_standard_errors(world):
-    with pytest.raises(SpecError, match="--compare needs"):
+    with pytest.raises(SpecError, match="compare needs"):
         plan_report(world(estimate__method="topdown"), compare=["uniform"])

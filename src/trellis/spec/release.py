@@ -18,7 +18,7 @@ from trellis.model.plans.methods import Method
 from trellis.spec.public_files import confidential_source_faults
 from trellis.spec.reading.gaps import refuse_gaps
 from trellis.spec.reading.messages import sentences, without_unknown
-from trellis.spec.reading.moved_paths import moved
+from trellis.spec.reading.moved_paths import is_same_place, moved
 from trellis.spec.reading.older import modern
 from trellis.spec.reading.yaml_reader import read_yaml
 from trellis.spec.sections.base import Model
@@ -265,9 +265,7 @@ class Spec(Model):
         The ledger stays the same too: in another folder its path is written out.
         """
         content = self.to_dict()
-        if path is not None and os.path.realpath(Path(path).parent) != os.path.realpath(
-            self._folder
-        ):
+        if path is not None and not is_same_place(Path(path).parent, self._folder):
             content["ledger"] = {**content.get("ledger", {}), "path": self.ledger.path}
             content = moved(content, self._folder, Path(path).parent)
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)

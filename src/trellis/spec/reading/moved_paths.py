@@ -10,6 +10,10 @@ _PATHS = ("source", "path", "sql")
 """Keys whose text is a path, or the address of a database."""
 
 
+def is_same_place(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def moved(content: Any, old: Path, new: Path | None) -> Any:
     """Content whose relative paths lead from a new folder to the old places.
 
