@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis.api.evaluation import evaluate
+    from trellis.api.evaluation import compare
     from trellis.api.functions import check, plan, run
     from trellis.api.inputs import (
         Areas,
@@ -60,7 +60,7 @@ _HOME = {
     "Table": "trellis.api.tables",
     "Unit": "trellis.api.inputs",
     "check": "trellis.api.functions",
-    "evaluate": "trellis.api.evaluation",
+    "compare": "trellis.api.evaluation",
     "load": "trellis.api.specs",
     "plan": "trellis.api.functions",
     "run": "trellis.api.functions",
@@ -69,7 +69,7 @@ _HOME = {
 __all__ = [
     "Accountant", "Areas", "Counts", "Flows", "Gaussian", "GroupSizes", "Hierarchy", "Histograms",
     "Laplace", "Ledger", "Optimal", "Plan", "Records", "Register", "Release", "Run", "Spec",
-    "Table", "Unit", "check", "evaluate", "load", "plan", "run",
+    "Table", "Unit", "check", "compare", "load", "plan", "run",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from trellis.workflow.evaluation.evaluate import Evaluation, evaluate_run
 from trellis.workflow.progress import Progress
 
 
-def evaluate(
+def compare(
     release: Release | str | Path,
     truth: Any,
     confidential_out: str | Path,

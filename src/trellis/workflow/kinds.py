@@ -36,7 +36,7 @@ def _parts(name: str, outlook: str | None = None) -> Kind:
         preparing=f"trellis.workflow.preparing.kinds.{name}",
         public=f"trellis.workflow.public.kinds.{name}",
         confidential=f"trellis.workflow.confidential.kinds.{name}",
-        comparison=f"trellis.workflow.evaluation.compare.{name}",
+        comparison=f"trellis.workflow.evaluation.{name}",
         outlook=outlook,
     )
 
