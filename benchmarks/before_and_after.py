@@ -14,11 +14,13 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).resolve().parents[1]
-DATA = HERE.parent / "shared" / "data"
+TRELLIS = "from trellis.cli import main; main()"
+DEMOS: dict[str, list[str]] = {"demo": [], "histogram": ["--histogram"]}
 
 PIECES = {
     "accounting": """
@@ -51,7 +53,8 @@ from trellis.estimate import round_family, solve_family
 rng = np.random.default_rng(2)
 schema = Schema({"a": [str(i) for i in range(10)], "b": [str(i) for i in range(10)],
                  "c": [str(i) for i in range(7)]})
-queries = ["total", "a", "a * b", "detailed"]; width = {"total": 1, "a": 10, "a * b": 100, "detailed": 700}
+width = {"total": 1, "a": 10, "a * b": 100, "detailed": 700}
+queries = list(width)
 for _ in range(12):
     truth = rng.poisson(0.4, (20, 700)); parent = truth.sum(axis=0)
     marginal = {"total": truth.sum(1, keepdims=True), "a": truth.reshape(20, 10, 70).sum(2),
@@ -70,7 +73,8 @@ for _ in range(12):
 
 
 def main(other: Path, runs: int) -> None:
-    print(f"{'':26}{'before':>10}{'after':>10}{'ratio':>8}   seconds of processor time, median of {runs}")
+    print(f"seconds of processor time, median of {runs}")
+    print(f"{'':26}{'before':>10}{'after':>10}{'ratio':>8}")
     for name, code in PIECES.items():
         work = _release(code.split()[1]) if code.startswith("RUN") else _program(code)
         for tree in (other, HERE):
@@ -80,49 +84,51 @@ def main(other: Path, runs: int) -> None:
         print(f"{name:26}{before:10.2f}{after:10.2f}{after / before:8.3f}", flush=True)
 
 
-def _program(code: str):
-    return lambda tree: _cpu(tree, [sys.executable, "-c", code])
+def _program(code: str) -> Callable[[Path], float]:
+    return lambda tree: _cpu(tree, "-c", code)
 
 
-def _release(example: str):
-    """A complete release, from data that both trees read in place."""
-    data = Path(tempfile.mkdtemp()) / example
-    main = "from trellis.cli import main; main()"
-    if example in ("demo", "histogram"):
-        flags = ["--histogram"] if example == "histogram" else []
-        _cpu(HERE, [sys.executable, "-c", main, "demo", *flags, "--quiet", "--out", str(data)])
+def _release(example: str) -> Callable[[Path], float]:
+    """A complete release of an example, or of a demo that both trees read in place."""
+    demo = Path(tempfile.mkdtemp()) / example
+    if example in DEMOS:
+        _cpu(HERE, "-c", TRELLIS, "demo", *DEMOS[example], "--quiet", "--out", str(demo))
 
     def work(tree: Path) -> float:
-        if example not in ("demo", "histogram"):
-            folder = tree / "examples" / example
-            if not (folder / "data").is_dir():
-                more = ["10"] if example == "nation" else []
-                script = folder / ("get_data.py" if (folder / "get_data.py").exists() else "make_data.py")
-                _cpu(tree, [sys.executable, str(script), *more])
-            spec = folder / "spec.yaml"
-        else:
-            spec = data / "spec.yaml"
+        folder = demo if example in DEMOS else _with_data(tree, example)
+        spec = folder / ".before-and-after.yaml"
         with tempfile.TemporaryDirectory() as out:
-            text = spec.read_text().replace("limit:", "# limit:") if example == "x" else spec.read_text()
-            copy = spec.parent / ".before-and-after.yaml"
-            copy.write_text(_own_ledger(text, Path(out) / "ledger.sqlite"))
+            spec.write_text(_own_ledger(folder / "spec.yaml", Path(out) / "ledger.sqlite"))
             try:
-                return _cpu(tree, [sys.executable, "-c", main, "run", str(copy), "--quiet", "--out", f"{out}/run"])
+                return _cpu(tree, "-c", TRELLIS, "run", str(spec), "--quiet", "--out", f"{out}/run")
             finally:
-                copy.unlink()
+                spec.unlink()
 
     return work
 
 
-def _own_ledger(text: str, ledger: Path) -> str:
-    lines = [line for line in text.splitlines() if not line.startswith("ledger:")]
+def _with_data(tree: Path, example: str) -> Path:
+    folder = tree / "examples" / example
+    if not (folder / "data").is_dir():
+        _cpu(tree, str(folder / "get_data.py"), *(["10"] if example == "nation" else []))
+    return folder
+
+
+def _own_ledger(spec: Path, ledger: Path) -> str:
+    lines = [line for line in spec.read_text().splitlines() if not line.startswith("ledger:")]
     return "\n".join([*lines, f"ledger: {{path: {ledger}}}", ""])
 
 
-def _cpu(tree: Path, command: list[str]) -> float:
+def _cpu(tree: Path, *arguments: str) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = os.environ | {"PYTHONPATH": str(tree / "src")}
-    done = subprocess.run(command, env=environment, cwd=tree, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": str(tree / "src")},
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"{tree}: {done.stderr[-400:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
