@@ -25,7 +25,17 @@ from trellis.workflow.progress import Progress, Silent
 class Plan:
     """What will be measured, with which noise, and what it will cost; made without counts.
 
-    All that the plan of the model has (`levels`, `queries`, `budget`, `method`, ..) is here too.
+    `spec.plan()` makes one. All attributes of the plan that the stages pass on are here too:
+    `levels`, `queries`, `budget`, `method` and others.
+
+    >>> plan = spec.plan()
+    >>> plan.levels
+    ('country', 'region', 'town')
+    >>> plan.privacy.rho
+    Fraction(1, 2)
+    >>> plan.errors.columns
+    ['level', 'query', 'areas', 'least', 'median', 'most']
+    >>> release = plan.measure().estimate()
     """
 
     def __init__(self, spec: Spec, prepared: Prepared) -> None:
@@ -34,6 +44,7 @@ class Plan:
 
     @classmethod
     def of(cls, spec: Spec, progress: Progress | None = None) -> Plan:
+        """The plan of a spec; `spec.plan()` is the usual way."""
         with (progress or Silent()).stage("plan", line=False):
             return cls(spec, with_forecast(prepare(spec, spec.frames)))
 
@@ -41,7 +52,7 @@ class Plan:
     def checked(
         cls, spec: Spec, new_edition: bool, same_records: bool, progress: Progress | None
     ) -> Plan:
-        """After everything that a run would refuse has been looked for."""
+        """The plan of a spec whose inputs have been checked; `spec.check()` is the usual way."""
         from trellis.workflow.confidential.check import check
         from trellis.workflow.confidential.measuring import Confirmed
 
@@ -98,7 +109,11 @@ class Plan:
         return Table(pa.Table.from_pylist(rows))
 
     def compare(self, *strategies: str) -> Table:
-        """How other splits of the same budget would do, such as `"uniform"`, `"optimal"`."""
+        """How other splits of the same budget would do, such as `"uniform"` and `"optimal"`.
+
+        >>> spec.plan().compare("optimal").columns
+        ['strategy', 'expected_squared_error']
+        """
         rows = [
             {"strategy": line.name, "expected_squared_error": line.squared_error}
             for line in self._report(compare=strategies).comparison
