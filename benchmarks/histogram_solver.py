@@ -20,7 +20,7 @@ from _generated_state import LEVELS, QUERIES, SCHEMA, variances
 from scipy import sparse
 
 from trellis.estimate import round_family, solve_family
-from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.family.bounds import FamilyBound
 from trellis.model.tables.queries import parse_query
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))  # for the integer program

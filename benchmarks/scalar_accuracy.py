@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trellis.estimate import gls, project_l2_families
 from trellis.model import Hierarchy
 from trellis.model.trees.codes import CODE
-from trellis.numerics.tree_gls import estimates_up, variances_up
+from trellis.numerics.trees.gls import estimates_up, variances_up
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 LEVELS = {"state": 1, "county": 33, "tract": 500, "group": 1500, "block": 100_000}

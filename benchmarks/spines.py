@@ -30,7 +30,7 @@ from trellis.model.plans.shares import Shares
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.areas import Category
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.areas_on_trees import entity_distances
+from trellis.numerics.trees.areas import entity_distances
 from trellis.planning.kinds.counts import CountsRequest
 from trellis.planning.spine import bypass, regroup_leaves
 from trellis.planning.spine.counts import plan_counts_on_spine

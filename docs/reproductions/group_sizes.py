@@ -20,6 +20,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))  # before this folder: a file has the name
+sys.path.append(str(HERE.parents[1] / "tests"))  # for the metrics
 
 from _group_size_data import (  # noqa: E402
     HOUSEHOLDS,
@@ -32,15 +33,11 @@ from _group_size_data import (  # noqa: E402
 )
 from _kuo_matching import kuo_matching  # noqa: E402
 
+from group_size_metrics import earth_movers_distance, l1_error, violations  # noqa: E402
 from group_sizes import by_cost_tables  # noqa: E402
 from trellis.estimate.group_sizes import MECHANISMS  # noqa: E402
 from trellis.evaluate.charts import Axis, Series, line_chart  # noqa: E402
 from trellis.model import Hierarchy  # noqa: E402
-from trellis.numerics.group_size_metrics import (  # noqa: E402
-    earth_movers_distance,
-    l1_error,
-    violations,
-)
 from trellis.privacy.group_size_changes import SizeQuery  # noqa: E402
 
 PAGE, PICTURE = HERE / "group-sizes.md", HERE / "group-sizes.svg"

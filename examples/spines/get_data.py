@@ -34,7 +34,7 @@ def main() -> None:
     for name, table in tables.items():
         target = DATA / f"{name}.parquet"
         if target.exists():
-            print(f"{target.relative_to(HERE)} is there already; delete it to make it anew.")
+            print(f"{target.relative_to(HERE)} is there already; delete it to make it again.")
             continue
         pq.write_table(table.replace_schema_metadata(None), target)
         origin = "census of 2020" if is_real else "made up"

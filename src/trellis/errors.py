@@ -5,6 +5,11 @@ confidential: columns, levels and public area codes may appear, counts and recor
 The command line catches `TrellisError` only; anything else is a defect and keeps its traceback.
 """
 
+import re
+
+_OPTION = re.compile(r"(?<![\w-])--([a-z]+(?:-[a-z]+)*)")
+"""An option as messages write it."""
+
 
 class TrellisError(Exception):
     """Base of all errors that the user can put right.
@@ -16,9 +21,15 @@ class TrellisError(Exception):
         super().__init__(*faults)
         self.faults = faults
 
-    def __str__(self) -> str:
+    @property
+    def on_command_line(self) -> str:
+        """The first fault, with options as they are typed there."""
         first, more = self.faults[0], len(self.faults) - 1
         return first if not more else f"{first} ({more} more to put right)"
+
+    def __str__(self) -> str:
+        """The same for Python, where an option is an argument."""
+        return _OPTION.sub(lambda option: option[1].replace("-", "_"), self.on_command_line)
 
 
 class ConfidentialWarning(UserWarning):

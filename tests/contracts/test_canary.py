@@ -104,7 +104,7 @@ def test_traceback_of_the_real_process_shows_no_planted_value(tmp_path):
     """The console script must not print local variables when it crashes."""
     spec = world(tmp_path / "w", [COUNT, 5_000_000, 2_000_000])
     program = (
-        "import sys, trellis.workflow.confidential.measuring as half\n"
+        "import sys, trellis.workflow.confidential.kinds.counts as half\n"
         "half.measure_counts = lambda plan, hierarchy, counts, *rest: counts.leaves[0, 0] / 0\n"
         "from trellis.cli import main\n"
         f"sys.argv = ['trellis', 'run', {str(spec)!r}]\n"
@@ -176,7 +176,7 @@ def test_a_frame_that_holds_records_and_areas_must_be_declared_public(tmp_path):
 def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch):
     from trellis.model import Measurements
 
-    def bare(plan, hierarchy, counts, claim, bits):
+    def bare(plan, hierarchy, counts, *rest):
         return Measurements(plan, hierarchy, tuple(answers(plan, hierarchy, counts.leaves)))
 
     replace_step(monkeypatch, "measure_counts", bare)

@@ -54,7 +54,7 @@ def world(folder, table=GOOD, **changes):
 
 @pytest.mark.parametrize("estimator", ["chebyshev", "sparse"])
 def test_full_run_shows_no_planted_value(tmp_path, invoke, estimator):
-    spec = world(tmp_path / "w", estimate__method=estimator)
+    spec = world(tmp_path / "w", estimate={"method": estimator})
     for command in (["check", spec], ["plan", spec], ["account", spec], ["run", spec],
                     ["run", spec]):  # fmt: skip
         code, texts = invoke(*command)

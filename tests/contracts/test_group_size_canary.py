@@ -61,7 +61,7 @@ def world(folder, table=GOOD, **changes):
 
 @pytest.mark.parametrize("mechanism", ["histogram_exact", "cumulative_joint"])
 def test_full_run_shows_no_planted_value(tmp_path, invoke, mechanism):
-    spec = world(tmp_path / "w", estimate__method=mechanism)
+    spec = world(tmp_path / "w", estimate={"method": mechanism})
     for command in (["check", spec], ["plan", spec], ["account", spec], ["run", spec],
                     ["run", spec]):  # fmt: skip
         code, texts = invoke(*command)
@@ -144,7 +144,7 @@ def test_a_run_that_broke_off_goes_on_without_a_second_charge(tmp_path, invoke, 
 def test_mutation_measuring_without_noise_is_found(tmp_path, invoke, monkeypatch):
     from trellis.model import Measurements
 
-    def bare(plan, hierarchy, counts, claim, bits):
+    def bare(plan, hierarchy, counts, *rest):
         return Measurements(plan, hierarchy, tuple(answers(plan, hierarchy, counts.leaves)))
 
     replace_step(monkeypatch, "measure_counts", bare)

@@ -41,7 +41,7 @@ class World:
 
     def plan(self) -> Plan:
         return sizes_plan(
-            cap=CAP, mechanism=self.mechanism, neighbours=self.neighbours, max_contribution=self.m,
+            cap=CAP, method=self.mechanism, neighbours=self.neighbours, max_contribution=self.m,
             max_quantity=self.z, budget=self.budget,
         )  # fmt: skip
 
@@ -152,7 +152,7 @@ def test_mutation_forgotten_factor_of_replace_is_caught():
 
 @pytest.mark.parametrize("bound", ["m", "z"])
 def test_mutation_bound_too_small_is_caught(bound):
-    world = replace(MUTANT, estimate__method="cumulative_joint", **{bound: 2})
+    world = replace(MUTANT, mechanism="cumulative_joint", **{bound: 2})
     small = replace(world, **{bound: 1})
     with pytest.raises(AssertionError):
         assert_within_charge(small.plan(), world.changes(), world.z)
@@ -168,6 +168,6 @@ def test_mutation_register_made_of_the_records_is_caught(monkeypatch):
         return TrueCounts(leaves)
 
     monkeypatch.setattr(f"{__name__}.tabulated", without_empty_groups)
-    world = replace(MUTANT, estimate__method="cumulative_joint")
+    world = replace(MUTANT, mechanism="cumulative_joint")
     with pytest.raises(AssertionError, match="exact and moves"):
         assert_within_charge(world.plan(), world.changes(), 1)

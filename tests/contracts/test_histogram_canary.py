@@ -204,6 +204,6 @@ def test_mutation_measuring_used_rows_without_noise_is_found(tmp_path, invoke, m
 
 
 def test_mutation_error_that_quotes_a_value_is_found(tmp_path, invoke, monkeypatch):
-    from trellis.ingest.records import histograms
+    from trellis.ingest import long_tables
 
-    quoting_error_is_found(world(tmp_path / "w"), histograms, "max", invoke, monkeypatch)
+    quoting_error_is_found(world(tmp_path / "w"), long_tables, "max", invoke, monkeypatch)

@@ -65,12 +65,12 @@ def counts(content, n_cells):
 
 
 def worst_on_spine(plan, spine, neighbours, m, n_cells):
-    answers: dict = {}
+    found: dict = {}
 
     def measured(content):
-        if content not in answers:
-            answers[content] = answers(plan, TREE, counts(content, n_cells).leaves, spine)
-        return answers[content]
+        if content not in found:
+            found[content] = answers(plan, TREE, counts(content, n_cells).leaves, spine)
+        return found[content]
 
     return worst_cost(plan, pairs(neighbours, m, n_cells), measured)
 

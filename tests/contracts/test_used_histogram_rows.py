@@ -148,12 +148,12 @@ def test_the_same_noisy_numbers_lead_to_the_same_rows(tmp_path):
 @pytest.mark.usefixtures("same_noisy_numbers")
 def test_mutation_rows_that_true_counts_decide_on_are_caught(tmp_path, monkeypatch):
     """Levels are kept as the truth has them."""
-    real = histogram_descent.charged_levels
+    real = histogram_descent.true_levels
 
     def peeking(*given):
         levels = real(*given)
         monkeypatch.setattr(histogram_descent, "_fitted_levels", lambda *_args: iter(levels))
         return levels
 
-    monkeypatch.setattr(histogram_descent, "charged_levels", peeking)
+    monkeypatch.setattr(histogram_descent, "true_levels", peeking)
     assert len({measured_in(tmp_path / str(seed), seed) for seed in range(4)}) > 1

@@ -10,7 +10,7 @@ from strategies import hierarchies
 from trellis.confidential.flows import TrueFlows, _packed, true_levels
 from trellis.errors import StructureError
 from trellis.model.trees.flows import ROOT, FlowShape, Nodes, Side, runs_of_families
-from trellis.numerics.flow_children import add_to_children
+from trellis.numerics.flows.children import add_to_children
 
 
 def test_destination_and_origin_trees_take_turns():

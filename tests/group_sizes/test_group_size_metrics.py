@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from group_size_metrics import earth_movers_distance, l1_error, violations
 from trellis.model import Hierarchy
-from trellis.numerics.group_size_metrics import earth_movers_distance, l1_error, violations
 
 TREE = Hierarchy.from_paths([("r", "a"), ("r", "b")])
 TABLES = [np.array([[3, 1, 2]]), np.array([[1, 1, 0], [2, 0, 2]])]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from group_size_metrics import earth_movers_distance, violations
 from oracles.group_sizes import joint_optimum, real_optimum
 from strategies import hierarchies
 from trellis.errors import StructureError
@@ -21,7 +22,6 @@ from trellis.estimate.group_sizes import (
     solve,
 )
 from trellis.model import Hierarchy
-from trellis.numerics.group_size_metrics import earth_movers_distance, violations
 from trellis.privacy.group_size_changes import SizeQuery
 
 compiled = settings(deadline=None)  # the first example may compile

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from group_size_metrics import violations
 from measuring import measure, reestimate
 from seeded_bits import SeededBits
 from size_worlds import (
@@ -37,7 +38,6 @@ from trellis.model.plans.group_sizes import SIZE_METHODS, GroupSizesDesign
 from trellis.model.plans.methods import GLS
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.queries import TOTAL
-from trellis.numerics.group_size_metrics import violations
 from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim

@@ -14,7 +14,7 @@ from trellis.model import Hierarchy, Schema
 from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
 from trellis.model.tables.queries import parse_query
 from trellis.model.tables.schema import Recode
-from trellis.numerics.clashes import clashing_rows
+from trellis.numerics.feasibility.clashes import clashing_rows
 from trellis.planning.feasibility.constraints import (
     check_feasible,
     check_program_size,

@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 import trellis
 from histogram_release_worlds import problems, write_histogram_world
 from trellis.cli.app import app
-from trellis.estimate.histograms import descent
+from trellis.estimate.histograms.family import chain
+from trellis.estimate.histograms.family.least_squares import LeastSquares
 from trellis.model.results.histogram_estimates import FIT_TOLERANCE
 
 SAID = "away from the best fit: the solver stopped early"
@@ -23,7 +24,7 @@ def released(tmp_path, **changes):
 
 @pytest.mark.parametrize("method", ["gls_topdown", "topdown"])
 def test_a_solver_that_stops_early_is_told(tmp_path, monkeypatch, method):
-    monkeypatch.setattr(descent, "MOST_ITERATIONS", 0)
+    monkeypatch.setattr(chain, "LeastSquares", lambda tolerance: LeastSquares(tolerance, 0))
     run, said = released(tmp_path, estimate__method=method, privacy__neighbours="add_remove")
     fit = json.loads((run / "estimates" / "fit.json").read_text())
     assert fit["distance"] > fit["tolerance"] == FIT_TOLERANCE

@@ -5,13 +5,10 @@ import numpy as np
 import histogram_worlds as worlds
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.model.tables.constraints import Constraints, LinearConstraint, Sense
-from trellis.numerics.histograms import (
-    commuting,
-    edit_rules,
-    family_solver,
-    repair,
-    rounding,
-)
+from trellis.numerics.histograms.algebra import operators
+from trellis.numerics.histograms.least_squares import accelerated
+from trellis.numerics.histograms.rules import enforce
+from trellis.numerics.histograms.whole_numbers import repair, rounding, swaps
 
 
 def test_one_signature_each():
@@ -28,11 +25,11 @@ def test_one_signature_each():
         estimate(evidence, 0, constraints=constraints, edit_rules=rules, passes=("three",))
     estimate_gls_topdown(evidence, 0, marginals=[("block", "three"), ("nation", "total")])
     for kernel in (
-        family_solver._solve,
-        commuting._apply,
-        rounding.swap_units,
+        accelerated.minimise_from,
+        operators.apply_written,
+        swaps.swap_units,
         rounding.round_cells,
         repair.repair,
-        edit_rules.enforce,
+        enforce.enforce,
     ):
         assert len(kernel.signatures) == 1, (kernel.__name__, kernel.signatures)

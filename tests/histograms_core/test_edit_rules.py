@@ -8,15 +8,18 @@ from oracles.edit_rules import SlowFamily, all_tables, best_table
 from oracles.histogram_family import matrix
 from rule_families import PAIR, THREE, RuleFamily, over_the_best, random_family
 from trellis.estimate import round_family
-from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
-from trellis.estimate.histograms.root import round_root
-from trellis.estimate.histograms.rounding import Rounder
+from trellis.estimate.histograms.family.bounds import FamilyBound
+from trellis.estimate.histograms.family.edit_rules import KeepRulesOfRoot
+from trellis.estimate.histograms.family.problem import FamilyProblem
+from trellis.estimate.histograms.family.repair import RepairRoot
+from trellis.estimate.histograms.family.rounding import RoundRoot
+from trellis.estimate.histograms.family.solution import FamilySolution, SolveStatus
 from trellis.model import Hierarchy, Schema
 from trellis.model.tables.queries import parse_query
 from trellis.model.tables.rules import edit_rule_cells
-from trellis.numerics.histograms.edit_rules import MOST_EMPTIED
+from trellis.numerics.histograms.rules.enforce import MOST_EMPTIED
 
 SCHEMA = Schema({"age": ["minor", "adult"], "home": ["x", "y", "z"]})
 QUERIES = ["total", "age", "home", "detailed"]
@@ -259,17 +262,37 @@ def test_a_child_is_emptied_where_single_steps_would_break_another_rule():
 ROOT = np.array([2.9, 1.6, 0.1, 0.0, 0.4, 0.0])
 
 
-def rounded_root(x, *bounds):
-    queries = [parse_query(SCHEMA, name) for name in QUERIES]
-    bounded = [parse_query(SCHEMA, bound.query) for bound in bounds]
-    rounder = Rounder(queries, bounded, [RULE])
-    return round_root(queries, rounder, np.arange(x.size), x, bounds, 0)
+def test_an_only_child_keeps_what_its_parent_has():
+    only = round_family(
+        SCHEMA, [1, 0, 0, 0, 0, 0], [[1.0, 0, 0, 0, 0, 0]], QUERIES, edit_rules=[RULE]
+    )
+    np.testing.assert_array_equal(only, [[1, 0, 0, 0, 0, 0]])
+
+
+class Given:
+    """In place of least squares: real counts as they are."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def solve(self, problem):
+        real = self.x[:, np.newaxis].copy()
+        return FamilySolution(problem.active, real, SolveStatus.SOLVED, 0.0, True)
+
+
+def rounded_root(x, *bounds, queries=QUERIES, rules=(RULE,)):
+    asked = {name: parse_query(SCHEMA, name) for name in queries}
+    bounded = {bound.query: parse_query(SCHEMA, bound.query) for bound in bounds}
+    problem = FamilyProblem(
+        None, range(1), np.arange(x.size), None, bounded, list(asked.values()), bounds
+    )
+    chain = KeepRulesOfRoot(RepairRoot(RoundRoot(Given(x), 0)), rules)
+    return chain.solve(problem).children[0]
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_root_counts_another_kind_of_person(exact):
-    plain = Rounder([parse_query(SCHEMA, "detailed")], [])
-    without = round_root([parse_query(SCHEMA, "detailed")], plain, np.arange(6), ROOT, (), 0)
+    without = rounded_root(ROOT, queries=["detailed"], rules=())
     np.testing.assert_array_equal(without, [3, 2, 0, 0, 0, 0])
     five = FamilyBound("total", np.array([[5.0]]), np.array([[5.0]]))
     found = rounded_root(ROOT, five) if exact else rounded_root(ROOT)

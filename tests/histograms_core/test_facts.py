@@ -251,7 +251,7 @@ def test_areas_without_anyone_are_known_without_noise(method):
     if method is estimate_gls:
         found = estimate_gls(evidence, marginals=requests, facts=known)
     else:
-        found = estimate_gls_topdown(evidence, 0, marginals=requests, facts=known).marginals
+        found = estimate_gls_topdown(evidence, 0, marginals=requests, facts=known).margins
     dense, covariance = dense_histogram_gls(
         tree, schema, measured, evidence.answers, np.flatnonzero(empty)
     )
@@ -259,10 +259,10 @@ def test_areas_without_anyone_are_known_without_noise(method):
         index = tree.index(level)
         centre = parse_query(schema, name).answer(dense[index])
         np.testing.assert_allclose(made.centre, centre, rtol=1e-8, atol=1e-7)
-        errors = made.errors.rows(0, tree.sizes[index])
+        errors = made.std_errors(np.arange(tree.sizes[index]))
         slow = dense_marginal_variances(tree, schema, covariance, index, name)
         np.testing.assert_allclose(errors**2, slow, rtol=1e-8, atol=1e-7)
-    errors = found["block", "two * b"].errors.rows(0, empty.size)
+    errors = found["block", "two * b"].std_errors(np.arange(empty.size))
     assert ((errors == 0) == empty[:, np.newaxis]).all()
 
 
@@ -275,7 +275,7 @@ def test_without_anyone_nothing_is_left_to_estimate():
     known = known_facts(evidence, Constraints.none(SCHEMA.n_cells))
     (made,) = estimate_gls(evidence, marginals=[("town", "sex")], facts=known).values()
     assert not made.centre.any()
-    assert not made.errors.rows(0, 2).any()
+    assert not made.std_errors(np.arange(2)).any()
 
 
 def test_a_fixed_answer_has_no_error_and_its_neighbours_keep_theirs():
@@ -287,7 +287,7 @@ def test_a_fixed_answer_has_no_error_and_its_neighbours_keep_theirs():
     (plain,) = estimate_gls(evidence, marginals=[("town", "sex")]).values()
     (made,) = estimate_gls(evidence, marginals=[("town", "sex")], facts=known).values()
     fixed = np.array([[0, 1], [0, 0], [1, 0], [0, 1]], dtype=bool)
-    expected = np.where(fixed, 0.0, plain.errors.rows(0, 4))
-    np.testing.assert_array_equal(made.errors.rows(0, 4), expected)
-    assert set(made.errors.class_of.tolist()) == set(range(len(made.errors.std_errors)))
+    expected = np.where(fixed, 0.0, plain.std_errors(np.arange(4)))
+    np.testing.assert_array_equal(made.std_errors(np.arange(4)), expected)
+    assert set(made.class_of.tolist()) == set(range(len(made.std_error)))
     np.testing.assert_array_equal(made.centre, plain.centre)

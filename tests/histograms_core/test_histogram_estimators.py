@@ -8,7 +8,7 @@ from strategies import hierarchies
 from trellis.errors import Infeasible, SpecError, StructureError
 from trellis.estimate.histograms.estimators import estimate_gls_topdown, estimate_topdown
 from trellis.estimate.histograms.evidence import EvidenceInMemory
-from trellis.estimate.histograms.family import TOLERANCE
+from trellis.estimate.histograms.family.least_squares import TOLERANCE
 from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.tables.queries import parse_query
 

@@ -18,8 +18,8 @@ from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model import Hierarchy, Schema
 from trellis.model.tables.queries import parse_query
 from trellis.model.tables.schema import Recode
-from trellis.numerics.histograms.commuting import Algebra
-from trellis.numerics.histograms.spine_variances import SpineVariances
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.tree_covariances import TreeCovariances
 
 QUERIES = {name: parse_query(worlds.SCHEMA, name) for name in worlds.NAMES}
 
@@ -42,8 +42,8 @@ def test_estimates_and_errors_match_dense_inversion(data, tree, seed):
     measured = data.draw(strategies_of_measurement(tree.n_levels))
     _, evidence = worlds.evidence(tree, measured, np.random.default_rng(seed), whole=False)
     dense, covariance = dense_histogram_gls(tree, worlds.SCHEMA, measured, evidence.answers)
-    spine = SpineVariances.of(tree, worlds.SCHEMA.shape, QUERIES, measured)
-    found = worlds.finals_by_level(BestLinear(evidence, spine), tree.leaf_level)
+    covariances = TreeCovariances.of(tree, worlds.SCHEMA.shape, QUERIES, measured)
+    found = worlds.finals_by_level(BestLinear(evidence, covariances), tree.leaf_level)
     requests = [(level, name) for level in tree.level_names for name in worlds.NAMES]
     errors = marginal_errors(tree, worlds.SCHEMA, measured, requests)
     for level, name in enumerate(tree.level_names):
@@ -60,11 +60,11 @@ def test_centres_of_requested_marginals():
     requests = [(level, q) for level in worlds.TREE.level_names for q in ("two * b", "total")]
     found = estimate_gls_topdown(evidence, 0, marginals=requests)
     dense, _ = dense_histogram_gls(worlds.TREE, worlds.SCHEMA, measured, evidence.answers)
-    for (level, name), marginal in found.marginals.items():
+    for (level, name), marginal in found.margins.items():
         cells = dense[worlds.TREE.index(level)]
         expected = QUERIES[name].answer(cells)
         np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
-    assert found.marginals["nation", "total"].errors.std_errors.max() == 0
+    assert found.margins["nation", "total"].std_error.max() == 0
 
 
 @settings(max_examples=15, deadline=None)
@@ -80,9 +80,9 @@ def test_gls_gives_the_marginals_alone(data, tree, seed):
         expected = QUERIES[name].answer(dense[index])
         np.testing.assert_allclose(marginal.centre, expected, rtol=1e-8, atol=1e-8)
         slow = dense_marginal_variances(tree, worlds.SCHEMA, covariance, index, name)
-        fast = marginal.errors.rows(0, tree.sizes[index]) ** 2
+        fast = marginal.std_errors(np.arange(tree.sizes[index])) ** 2
         np.testing.assert_allclose(fast, slow, rtol=1e-8, atol=1e-8)
-        exact = marginal.errors.rows(0, tree.sizes[index]) == 0
+        exact = marginal.std_errors(np.arange(tree.sizes[index])) == 0
         assert (marginal.centre[exact] == np.rint(marginal.centre[exact])).all()
 
 
@@ -129,7 +129,7 @@ def compare_exactly(schema, measured, names):
         index = THREE.index(level)
         centre, variance = exact_marginal(THREE, schema, exact, index, name)
         apart = (marginal.centre.astype(object) - centre).astype(float)
-        fast = marginal.errors.rows(0, THREE.sizes[index])
+        fast = marginal.std_errors(np.arange(THREE.sizes[index]))
         yield apart, fast, np.sqrt(variance.astype(float))
 
 
@@ -179,8 +179,8 @@ def test_predicted_errors_match_those_of_many_runs():
     request = ("county", "two * b")
     for _ in range(150):
         truth, evidence = worlds.evidence(worlds.TREE, measured, rng, whole=False)
-        spine = SpineVariances.of(worlds.TREE, worlds.SCHEMA.shape, QUERIES, measured)
-        n = worlds.finals_by_level(BestLinear(evidence, spine), 2)[2]
+        covariances = TreeCovariances.of(worlds.TREE, worlds.SCHEMA.shape, QUERIES, measured)
+        n = worlds.finals_by_level(BestLinear(evidence, covariances), 2)[2]
         misses.append(QUERIES[request[1]].answer(n.T - truth[2]))
     errors = marginal_errors(worlds.TREE, worlds.SCHEMA, measured, [request])[request]
     ratio = np.square(misses).mean() / np.square(errors.rows(0, worlds.TREE.sizes[2])).mean()

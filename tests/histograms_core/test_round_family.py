@@ -6,11 +6,15 @@ from hypothesis import strategies as st
 from oracles.histogram_family import least_largest_shift, least_rounding, rounding_objective
 from trellis.errors import StructureError
 from trellis.estimate import round_family
-from trellis.estimate.histograms.bounds import FamilyBound
-from trellis.estimate.histograms.rounding import stacked_queries
+from trellis.estimate.histograms.family.bounds import FamilyBound
+from trellis.estimate.histograms.queries import stacked_queries
 from trellis.model import Schema
 from trellis.model.tables.queries import parse_query
-from trellis.numerics.histograms.rounding import move_cost, residuals, shared_weight
+from trellis.numerics.histograms.whole_numbers.weighted_queries import (
+    move_cost,
+    residuals,
+    shared_weight,
+)
 
 SCHEMA = Schema({"a": list("1234"), "b": ["x", "y", "z"]})
 QUERIES = ["total", "a", "b", "detailed"]

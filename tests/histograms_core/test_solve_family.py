@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from oracles.histogram_family import dense_optimum, weighted_rows
 from trellis.errors import Infeasible, StructureError
 from trellis.estimate import solve_family
-from trellis.estimate.histograms.bounds import FamilyBound
+from trellis.estimate.histograms.family.bounds import FamilyBound
 from trellis.model import Schema
 from trellis.model.tables.queries import parse_query
 from trellis.model.tables.schema import Recode
-from trellis.numerics.histograms import family_solver, steep
+from trellis.numerics.histograms.least_squares import accelerated, solver, stiff_rows
 
 SCHEMA = Schema(
     {"a": ["1", "2", "3"], "b": ["x", "y"]}, {"pair": Recode("a", {"low": ["1", "2"], "3": ["3"]})}
@@ -98,7 +98,7 @@ def test_the_certificate_bounds_the_distance():
         assert error <= found.distance + 1e-8 <= tolerance + 2e-8
 
 
-def steep_family(rng, precise, variance, n_children=4):
+def stiff_family(rng, precise, variance, n_children=4):
     """A family in which some queries are far more precise than the detailed one."""
     parent = rng.integers(0, 40, SCHEMA.n_cells)
     queries = [*precise, "detailed"]
@@ -108,9 +108,9 @@ def steep_family(rng, precise, variance, n_children=4):
 
 @pytest.mark.parametrize("precise", [["total"], ["total", "pair * b"]])
 def test_precise_queries_are_fitted_as_by_plain_steps(precise, monkeypatch):
-    family = steep_family(np.random.default_rng(3), precise, 2e-5)
+    family = stiff_family(np.random.default_rng(3), precise, 2e-5)
     found = solve_family(SCHEMA, *family)
-    monkeypatch.setattr(steep, "STEEP", inf)
+    monkeypatch.setattr(stiff_rows, "STIFF", inf)
     plain = solve_family(SCHEMA, *family)
     assert max(found.distance, plain.distance) <= 2e-8
     assert found.iterations < plain.iterations
@@ -120,7 +120,7 @@ def test_precise_queries_are_fitted_as_by_plain_steps(precise, monkeypatch):
 @pytest.mark.parametrize("variance", [1e-6, 1e-9, 1e-15, 5e-324])
 @pytest.mark.parametrize("precise", [["total"], ["total", "a"]])
 def test_next_to_exact_answers_share_evenly_what_does_not_add_up(variance, precise):
-    parent, queries, values, variances = steep_family(np.random.default_rng(2), precise, variance)
+    parent, queries, values, variances = stiff_family(np.random.default_rng(2), precise, variance)
     values = {name: np.abs(table) + 5 for name, table in values.items()}
     if "a" in values:  # which does not contradict the total
         values["total"] = values["a"].sum(axis=1, keepdims=True)
@@ -135,7 +135,7 @@ def test_next_to_exact_answers_share_evenly_what_does_not_add_up(variance, preci
 
 
 def test_the_certificate_holds_with_precise_queries():
-    family = steep_family(np.random.default_rng(8), ["total", "pair * b"], 1e-7, 9)
+    family = stiff_family(np.random.default_rng(8), ["total", "pair * b"], 1e-7, 9)
     exact = solve_family(SCHEMA, *family, tolerance=1e-9).children
     held = family[0] > 0
     for tolerance in (3.0, 0.3, 0.03, 0.003):
@@ -145,17 +145,17 @@ def test_the_certificate_holds_with_precise_queries():
 
 
 def test_where_rounds_of_multipliers_fail_plain_steps_go_on(monkeypatch):
-    family = steep_family(np.random.default_rng(3), ["total", "pair * b"], 2e-5)
+    family = stiff_family(np.random.default_rng(3), ["total", "pair * b"], 2e-5)
     best = solve_family(SCHEMA, *family).children
-    monkeypatch.setattr(family_solver, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(solver, "MOST_ROUNDS", 1)
     found = solve_family(SCHEMA, *family)
     assert found.distance <= 2e-8
     np.testing.assert_allclose(found.children, best, atol=1e-6)
 
 
 def test_no_distance_is_greater_than_the_parent_allows(monkeypatch):
-    stalled = (family_solver.STALLED, 1e12, 0.0, -1, 0)
-    monkeypatch.setattr(family_solver, "_solve", lambda *_: stalled)
+    stalled = (accelerated.STALLED, 1e12, 0.0, -1, 0)
+    monkeypatch.setattr(solver, "minimise_from", lambda *_: stalled)
     parent = np.array([1, 0, 2, 0, 0, 1])
     values = {"detailed": np.outer([0.5, 0.25, 0.25], parent)}
     found = solve_family(SCHEMA, parent, ["detailed"], values, {"detailed": 1.0})

@@ -162,7 +162,7 @@ def reader(request):
 @pytest.mark.parametrize("case", FAULTS)
 def test_rows_at_fault_are_listed(tmp_path, case):
     read, columns, changes, line = FAULTS[case]
-    with pytest.raises(InputError, match="use --confidential-log FILE") as silent:
+    with pytest.raises(InputError, match="use confidential_log FILE") as silent:
         read(tmp_path, pa.table(columns), **changes)
     log = tmp_path / "log.txt"
     with confidential_log(log), pytest.raises(InputError, match=r"see .*log\.txt") as logged:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from oracles.chebyshev import cheapest_support, least_distance, take_one_by_one
 from trellis.errors import StructureError
 from trellis.estimate import project_chebyshev, project_chebyshev_families
-from trellis.numerics.sparse_support import keep_largest
+from trellis.numerics.projection.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
 
 ORDERS = ("ascending", "descending")

@@ -18,8 +18,8 @@ from oracles.projection import (
 from strategies import Family, families, whole_families
 from trellis.errors import StructureError
 from trellis.estimate import project_l2, project_l2_families
+from trellis.numerics.projection.any_weights import _buy_up_to, _cost, project_weighted
 from trellis.numerics.ties import GOLDEN_STEP, kth_least, mix, priority, tie_key
-from trellis.numerics.weighted_projection import _buy_up_to, _cost, project_weighted
 
 SEEDS = st.integers(0, 2**64 - 1)
 

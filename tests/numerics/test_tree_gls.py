@@ -13,7 +13,7 @@ from trellis.errors import StructureError
 from trellis.estimate import gls
 from trellis.model import Hierarchy
 from trellis.model.trees.codes import CODE
-from trellis.numerics.tree_gls import estimates_up, variances_down, variances_up
+from trellis.numerics.trees.gls import estimates_up, variances_down, variances_up
 
 
 @st.composite

@@ -114,7 +114,7 @@ def test_unknown_strategies_are_refused():
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(0.05, 1), min_size=4, max_size=4))
 def test_outlook_agrees_with_the_compiled_passes(shares):
-    from trellis.numerics import tree_gls
+    from trellis.numerics.trees import gls as tree_gls
     from trellis.privacy.mechanisms import DiscreteGaussian
 
     outlook = Outlook(scene(), np.array(shares))

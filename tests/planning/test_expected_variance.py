@@ -15,7 +15,7 @@ from trellis.model.tables.queries import parse_query
 from trellis.model.tables.schema import Recode
 from trellis.planning.allocation.choose import Scene
 from trellis.planning.forecast.expected_variance import Load, noise_variance
-from trellis.planning.forecast.tree_shape import SpineShape
+from trellis.planning.forecast.tree_shape import TreeShape
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
@@ -78,7 +78,7 @@ def test_variances_match_a_dense_solve(world, data):
     asked = parse_query(scene.schema, query)
     found = model.variances(budgets, [(index, asked)])[0][:, model.kinds(asked).kind_of_cell]
     if index == scene.hierarchy.leaf_level:
-        found = np.repeat(found, SpineShape.of(scene.hierarchy).family_sizes, axis=0)
+        found = np.repeat(found, TreeShape.of(scene.hierarchy).family_sizes, axis=0)
     slow = dense_query_variances(
         scene.hierarchy, scene.schema, noise, scene.exact, (level, query)
     ).reshape(found.shape)

@@ -339,7 +339,7 @@ def test_equal_records_under_another_name_must_be_confirmed_once(path):
     use("charge", "census", "a")
     use("charge", "census", "b")
     for method in ("check", "charge"):
-        with pytest.raises(LedgerError, match=r"as data set 'census', .*'cenus'.* --same-records"):
+        with pytest.raises(LedgerError, match=r"as data set 'census', .*'cenus'.* same_records"):
             use(method, "cenus", "c")
     assert ledger.datasets() == ["census"]
     use("charge", "cenus", "c", same_records=True)

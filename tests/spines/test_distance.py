@@ -10,8 +10,8 @@ from strategies import hierarchies, identifiable_variances
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
 from trellis.model.trees.areas import Category
-from trellis.numerics import tree_gls
-from trellis.numerics.areas_on_trees import entity_variances
+from trellis.numerics.trees import gls as tree_gls
+from trellis.numerics.trees.areas import entity_variances
 from trellis.planning.spine import distances
 
 GROUPS = Hierarchy.from_paths(

@@ -22,7 +22,7 @@ from trellis.measure import measure_counts
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.model.trees.areas import Category
 from trellis.model.trees.spine import Spine
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 from trellis.privacy.ledger import Claim
 from trellis.verify import verify_run
 from trellis.workflow.progress import Silent

@@ -33,7 +33,7 @@ def invoke(*arguments):
 
 
 def test_the_files_carry_the_number_of_their_form(finished):
-    assert FORMAT == VERIFIED == 2
+    assert FORMAT == VERIFIED == 3
     for name in NUMBERED:
         assert json.loads((finished / name).read_text())["format"] == FORMAT
 
@@ -69,7 +69,7 @@ def test_the_public_half_goes_on_from_old_measurements(tmp_path, kind):
 def test_a_newer_form_is_refused_in_one_line(finished, tmp_path, name):
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     content = json.loads((run / name).read_text())
-    (run / name).write_text(json.dumps(content | {"format": 3}))
+    (run / name).write_text(json.dumps(content | {"format": 4}))
     other = ("estimate", run, "--method", "gls", "--out", tmp_path / "other")
     commands = [("verify", run)]
     if name != "privacy.json":  # which only verify reads
@@ -79,10 +79,10 @@ def test_a_newer_form_is_refused_in_one_line(finished, tmp_path, name):
     for command in commands:
         result = invoke(*command)
         assert result.exit_code == 2, result.output
-        assert f"{name} has format 3, and this version of Trellis reads up to 2" in result.stderr
+        assert f"{name} has format 4, and this version of Trellis reads up to 3" in result.stderr
     assert not (tmp_path / "other").exists()
     if name == "plan.json":
-        with pytest.raises(trellis.errors.RunFolderError, match="format 3"):
+        with pytest.raises(trellis.errors.RunFolderError, match="format 4"):
             trellis.Release(run)
 
 

@@ -125,11 +125,11 @@ def test_a_prior_of_a_histogram_warns_by_table(tmp_path):
 
 def test_group_sizes_warn(tmp_path):
     spec = size_worlds.spec_in(tmp_path, privacy__shares=LITTLE)
-    found = warned_of(spec, areas=size_worlds.AREAS)
+    found = warned_of(spec, hierarchy=size_worlds.AREAS)
     assert ["level 'town'" in line for line in found] == [True]
     assert "groups" in found[0]
     assert "accuracy" not in found[0]
-    assert warned_of(size_worlds.spec_in(tmp_path), areas=size_worlds.AREAS) == []
+    assert warned_of(size_worlds.spec_in(tmp_path), hierarchy=size_worlds.AREAS) == []
 
 
 def test_flows_warn(tmp_path):
@@ -156,8 +156,8 @@ def test_areas_of_interest_warn(tmp_path):
             "shares": {"county": "999/1000", "block": "1/1000"}},
     }  # fmt: skip
     spec = trellis.Spec.parse(content, tmp_path)
-    found = warned_of(spec, areas=blocks.select(["geoid"]),
-                      interests={"odd": blocks.select(["geoid", "odd"])})  # fmt: skip
+    found = warned_of(spec, hierarchy=blocks.select(["geoid"]),
+                      areas={"odd": blocks.select(["geoid", "odd"])})  # fmt: skip
     assert any(line.startswith("areas 'odd': ") for line in found)
 
 

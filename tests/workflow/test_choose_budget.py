@@ -317,9 +317,15 @@ def test_specs_that_cannot_be_planned_are_refused(changes, words):
         ({"privacy__max_contribution": "x"}, "max_contribution: a whole number is needed."),
         ({"output__csv": "maybe"}, "output.csv: write true or false."),
         ({"unprotected__totals": "state"}, "unprotected.totals: a list is needed, such as [a, b]."),
-        ({"strategy": 5}, "strategy: names with values are needed, such as {name: value}."),
         (
-            {"strategy": {"optimal": {"weights": {"town": {"total": "x"}}}}},
+            {"schema": {"sex": ["f", "m"]}, "strategy": 5},
+            "strategy: names with values are needed, such as {name: value}.",
+        ),
+        (
+            {
+                "schema": {"sex": ["f", "m"]},
+                "strategy": {"optimal": {"weights": {"town": {"total": "x"}}}},
+            },
             "strategy.optimal.weights.town.total: 'x' is not a number",
         ),
     ],
@@ -396,12 +402,12 @@ def test_methods_without_variances_are_simulated_too(world, tmp_path):
 
 
 def test_simulation_needs_public_counts(world):
-    with pytest.raises(SpecError, match="--prior"):
+    with pytest.raises(SpecError, match="with prior"):
         plan_report(world(), releases=3)
     with pytest.raises(SpecError, match="1 or more"):
         plan_report(world(privacy__shares=OPTIMAL), releases=0)
 
 
 def test_comparing_needs_standard_errors(world):
-    with pytest.raises(SpecError, match="--compare needs"):
+    with pytest.raises(SpecError, match="compare needs"):
         plan_report(world(estimate__method="topdown"), compare=["uniform"])

@@ -157,7 +157,9 @@ FORGED = {
     "constructed": {"privacy": PrivacySpec.model_construct(**{**dict(VALID.privacy), "unit": ""})},
     "deep": {"hierarchy": VALID.hierarchy.model_copy(update={"columns": ("a", "a")})},
     "shares": {"privacy": {**SPEC["privacy"], "shares": Shares({"town": "much"})}},
-    "hidden": {"data": type(VALID.data).model_construct(set(), area="town", size="n")},
+    "hidden": {
+        "data": type(VALID.data).model_construct(set(), area="town", cells={"a": "n"}, count="n")
+    },
     "gap": {"privacy": VALID.privacy.model_copy(update={"unit": "FILL_IN"})},
 }
 
@@ -259,17 +261,18 @@ def test_no_message_is_pydantic_s_own(monkeypatch):
     """All types of errors that the models can raise have words of ours, and there are no others."""
     seen = set()
 
-    def watched(error, model, original=trellis.spec.spec.sentences):
+    def watched(error, model, original=trellis.spec.release.sentences):
         seen.update(problem["type"] for problem in error.errors())
         return original(error, model)
 
-    monkeypatch.setattr(trellis.spec.spec, "sentences", watched)
+    monkeypatch.setattr(trellis.spec.release, "sentences", watched)
     said = set()
     contents = [changed(SPEC, spine=[{"branch": {"level": "state", "inside": []}}])]
-    for place in places(Spec):
-        for value in ODD:
-            contents.append(copy.deepcopy(SPEC))
-            put(contents[-1], place, value)
+    for base in (SPEC, HISTOGRAM, size_worlds.SPEC, flow_worlds.SPEC):
+        for place in places(type(Spec.parse(base))):
+            for value in ODD:
+                contents.append(copy.deepcopy(base))
+                put(contents[-1], place, value)
     for content in contents:
         try:
             Spec(**content)

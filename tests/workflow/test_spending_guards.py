@@ -57,7 +57,7 @@ def test_records_that_change_while_they_are_read_are_refused(world, monkeypatch)
         source.write_bytes(source.read_bytes())  # the same bytes: only the time tells
         return counts
 
-    replace_step(monkeypatch, "tabulate", changing)
+    monkeypatch.setattr(confidential_half, "tabulate", changing)
     with pytest.raises(InputError, match="changed while they were read"):
         trellis.run(spec_of(world))
     assert not (world / "runs").exists()

@@ -161,7 +161,7 @@ def reports_errors(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*args, **kwargs)
         except TrellisError as error:
-            typer.echo("error: " + one_line(str(error)), err=True)
+            typer.echo("error: " + one_line(error.on_command_line), err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo(stopped(), err=True)

@@ -1,6 +1,6 @@
 """Best linear unbiased estimates of cells on the whole tree.
 
-Cells of one level share their variance, so the recursions of `trellis.numerics.tree_gls` run on
+Cells of one level share their variance, so the recursions of `trellis.numerics.trees.gls` run on
 all cells at once. An exact total T of the root's C cells is orthogonal to their contrasts and
 enters in one place: with the root's estimates u_1..u_C of variance v each,
 
@@ -14,16 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.execution.executor import map_kernel
+from trellis.model.arrays import Floats
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics import tree_gls
-
-Floats = NDArray[np.float64]
+from trellis.numerics.trees import gls as tree_gls
 
 
 @dataclass(frozen=True, slots=True, eq=False)

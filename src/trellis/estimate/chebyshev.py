@@ -11,8 +11,9 @@ from trellis.errors import StructureError
 from trellis.estimate.projection import check_totals, numbers, row_pointer, whole
 from trellis.execution.executor import in_threads, map_families
 from trellis.execution.tasks import Fill
-from trellis.numerics.chebyshev import project_chebyshev_runs
-from trellis.numerics.projection import WHOLE_LIMIT, IntArray
+from trellis.model.arrays import Ints
+from trellis.numerics.projection.chebyshev import project_chebyshev_runs
+from trellis.numerics.projection.equal_weights import WHOLE_LIMIT
 from trellis.numerics.ties import tie_key
 
 ORDERS = ("ascending", "descending")
@@ -20,7 +21,7 @@ ORDERS = ("ascending", "descending")
 
 def project_chebyshev(
     x: ArrayLike, total: float, order: str = "ascending", *, tie_seed: int = 0
-) -> IntArray:
+) -> Ints:
     """Whole numbers y >= 0 with sum `total` that minimise max_i |y_i - x_i|, for whole x.
 
     Of the many minima, `ascending` takes from small values first, which leaves fewer false
@@ -39,9 +40,9 @@ def project_chebyshev_families(
     *,
     tie_seed: int = 0,
     first_index: int = 0,
-    index: IntArray | None = None,
+    index: Ints | None = None,
     workers: int | None = None,
-) -> IntArray:
+) -> Ints:
     """`project_chebyshev` for many families: family f holds the children `start[f] : start[f + 1]`.
 
     `first_index` is the index of `x[0]` in the whole level: a slice with its own first index gives
@@ -65,7 +66,7 @@ def project_chebyshev_families(
     return out
 
 
-def _check_range(x: IntArray, start: IntArray, totals: IntArray) -> None:
+def _check_range(x: Ints, start: Ints, totals: Ints) -> None:
     """No sum within a family may leave int64."""
     widest = int(np.diff(start).max(initial=0))
     most = max(int(x.max(initial=0)), -int(x.min(initial=0)))

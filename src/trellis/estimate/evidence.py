@@ -12,12 +12,10 @@ from math import inf
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.results.measurements import Measurements
 from trellis.model.tables.queries import DETAILED, TOTAL
-
-Marks = NDArray[np.bool_]
 
 
 def empty_nodes(measurements: Measurements) -> list[Marks]:
@@ -44,8 +42,8 @@ class Evidence:
     exact sum of the root's cells where it is known beside the noisy cells.
     """
 
-    cells: tuple[NDArray[np.int64], ...]
-    variance: tuple[float | NDArray[np.float64], ...]
+    cells: tuple[Ints, ...]
+    variance: tuple[float | Floats, ...]
     root_total: int | None
 
     @classmethod

@@ -12,21 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.errors import StructureError
 from trellis.execution.executor import in_threads, map_families
 from trellis.execution.tasks import Fill
-from trellis.numerics.projection import WHOLE_LIMIT, IntArray, project_whole
-from trellis.numerics.ties import tie_key
-from trellis.numerics.weighted_projection import (
+from trellis.model.arrays import Floats, Ints, Marks
+from trellis.numerics.projection.any_weights import (
     GREATEST_WEIGHT,
     LEAST_WEIGHT,
     REAL_LIMIT,
     UNKNOWN_WEIGHT,
-    FloatArray,
     project_weighted,
 )
+from trellis.numerics.projection.equal_weights import WHOLE_LIMIT, project_whole
+from trellis.numerics.ties import tie_key
 
 
 def project_l2(
     x: ArrayLike, total: float, weights: ArrayLike | None = None, *, tie_seed: int = 0
-) -> IntArray:
+) -> Ints:
     """Whole numbers y >= 0 with sum `total` that minimise sum_i weights_i (y_i - x_i)^2.
 
     The minimum is exact. A weight of infinity fixes a child at its whole, non-negative x; children
@@ -46,7 +46,7 @@ def project_l2_families(
     tie_seed: int = 0,
     first_index: int = 0,
     workers: int | None = None,
-) -> IntArray:
+) -> Ints:
     """`project_l2` for many families: family f holds the children `start[f] : start[f + 1]`.
 
     `first_index` is the index of `x[0]` in the whole tree: a slice with its own first index gives
@@ -99,7 +99,7 @@ def _flat(name: str, given: ArrayLike) -> NDArray[Any]:
     return values
 
 
-def _as_whole(values: NDArray[Any]) -> IntArray | None:
+def _as_whole(values: NDArray[Any]) -> Ints | None:
     """The same numbers as int64, or None if that would change them."""
     if values.dtype == np.int64:
         return values
@@ -108,13 +108,13 @@ def _as_whole(values: NDArray[Any]) -> IntArray | None:
     return values.astype(np.int64)
 
 
-def whole(values: NDArray[Any], name: str) -> IntArray:
+def whole(values: NDArray[Any], name: str) -> Ints:
     if (whole := _as_whole(values)) is None:
         raise StructureError(f"{name} must be whole numbers. Round them first.")
     return whole
 
 
-def row_pointer(start: ArrayLike, n_children: int) -> IntArray:
+def row_pointer(start: ArrayLike, n_children: int) -> Ints:
     pointer = whole(numbers("start", start), "Entries of start")
     if not pointer.size or pointer[0] != 0 or pointer[-1] != n_children:
         raise StructureError(f"start must begin with 0 and end with {n_children}, the size of x.")
@@ -123,7 +123,7 @@ def row_pointer(start: ArrayLike, n_children: int) -> IntArray:
     return pointer
 
 
-def _weights(given: ArrayLike, n_children: int) -> FloatArray | None:
+def _weights(given: ArrayLike, n_children: int) -> Floats | None:
     """Weights for the kernel, or None if they are all equal and so have no effect."""
     weights = np.ascontiguousarray(_flat("weights", given), dtype=np.float64)
     if weights.shape != (n_children,):
@@ -139,9 +139,7 @@ def _weights(given: ArrayLike, n_children: int) -> FloatArray | None:
     return np.maximum(weights, UNKNOWN_WEIGHT)
 
 
-def check_totals(
-    totals: IntArray, start: IntArray, x: NDArray[Any], weights: FloatArray | None
-) -> None:
+def check_totals(totals: Ints, start: Ints, x: NDArray[Any], weights: Floats | None) -> None:
     n_children = np.diff(start)
     if totals.shape != n_children.shape:
         raise StructureError(f"{totals.size} totals for {n_children.size} families.")
@@ -166,17 +164,17 @@ def check_totals(
     )
 
 
-def _refuse(faulty: NDArray[np.bool_], reason: str) -> None:
+def _refuse(faulty: Marks, reason: str) -> None:
     if faulty.any():
         raise StructureError(f"Family {int(np.argmax(faulty))} {reason}")
 
 
-def _refuse_children(faulty: NDArray[np.bool_], family: IntArray, reason: str) -> None:
+def _refuse_children(faulty: Marks, family: Ints, reason: str) -> None:
     if faulty.any():
         raise StructureError(f"Family {int(family[np.argmax(faulty)])} {reason}")
 
 
-def _within_real_limit(values: NDArray[Any], totals: IntArray) -> FloatArray:
+def _within_real_limit(values: NDArray[Any], totals: Ints) -> Floats:
     if np.any(np.abs(values) > REAL_LIMIT) or np.any(totals > REAL_LIMIT):
         raise StructureError("With weights or fractions, x and totals must lie within 2^50.")
     return values.astype(np.float64)

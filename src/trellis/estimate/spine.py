@@ -14,7 +14,7 @@ from trellis.model.results.estimates import Estimates
 from trellis.model.trees.areas import Category
 from trellis.model.trees.hierarchy import Hierarchy
 from trellis.model.trees.spine import Spine
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 
 
 def carry_back(

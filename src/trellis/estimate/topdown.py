@@ -21,11 +21,10 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.projection import project_l2, project_l2_families
 from trellis.execution.progress import in_parts, part
+from trellis.model.arrays import Floats, Ints
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.trees.hierarchy import Hierarchy
-
-Whole = NDArray[np.int64]
 
 
 def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
@@ -73,10 +72,10 @@ def estimate_gls_topdown(measurements: Measurements, tie_seed: int) -> Estimates
 def _project_down(
     hierarchy: Hierarchy,
     values: Sequence[NDArray],
-    weights: Sequence[NDArray[np.float64] | None],
+    weights: Sequence[Floats | None],
     root_total: int | None,
     tie_seed: int,
-) -> tuple[Whole, ...]:
+) -> tuple[Ints, ...]:
     """Round the root, then project each family onto its parent, cell by cell.
 
     Ties are broken by the index of an area and cell in the whole tree, so that no two share one.
@@ -101,7 +100,7 @@ def _project_down(
     return tuple(counts)
 
 
-def _root(values: NDArray, root_total: int | None, tie_seed: int) -> Whole:
+def _root(values: NDArray, root_total: int | None, tie_seed: int) -> Ints:
     if root_total is not None:
         return project_l2(values[0], root_total, tie_seed=tie_seed)[np.newaxis]
     return np.maximum(np.rint(values), 0).astype(np.int64)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from trellis.errors import StructureError
 from trellis.execution.executor import in_threads, map_kernel
 from trellis.model import Hierarchy
-from trellis.numerics import tree_gls
-from trellis.numerics.tree_gls import FloatArray
+from trellis.model.arrays import Floats
+from trellis.numerics.trees import gls as tree_gls
 
 
 def gls(
@@ -21,7 +21,7 @@ def gls(
     variance: Sequence[ArrayLike],
     *,
     workers: int | None = None,
-) -> tuple[list[FloatArray], list[FloatArray]]:
+) -> tuple[list[Floats], list[Floats]]:
     """Best linear unbiased estimates of all totals, and their variances, per level, root first.
 
     `noisy` holds one array per level, of shape (nodes,) or (nodes, columns); `variance` one number
@@ -39,8 +39,8 @@ def gls(
 
 
 def _measurements(
-    hierarchy: Hierarchy, noisy: Sequence[ArrayLike], variance: Sequence[FloatArray]
-) -> list[FloatArray]:
+    hierarchy: Hierarchy, noisy: Sequence[ArrayLike], variance: Sequence[Floats]
+) -> list[Floats]:
     if len(noisy) != hierarchy.n_levels:
         raise StructureError(f"{len(noisy)} arrays of values for {hierarchy.n_levels} levels.")
     levels = [np.asarray(values) for values in noisy]

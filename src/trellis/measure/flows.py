@@ -28,7 +28,7 @@ def noisy_children(
 
     `parents` holds the positions of the parents among those of the level above.
     """
-    from trellis.numerics.flow_children import add_to_children  # compiles
+    from trellis.numerics.flows.children import add_to_children  # compiles
 
     values = noise.sample(query, int(start[-1]))
     positions = np.full(values.size, ABSENT, dtype=np.int64)

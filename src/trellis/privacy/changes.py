@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from trellis.errors import PrivacyError
 from trellis.privacy.accounting.contributions import one_cell_is_worst
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.neighbours import Neighbours
@@ -49,11 +50,21 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A table in which every record falls into exactly one cell."""
+    """A table in which every record falls into exactly one cell, and adds 0 .. `bound` to it.
+
+    A count has the bound 1. A record of a bounded sum counts as so many records of a count.
+    """
+
+    bound: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.bound, bool) or not isinstance(self.bound, int) or self.bound < 1:
+            raise PrivacyError("bound must be a whole number of at least 1.")
 
     def change(self, neighbours: Neighbours, max_contribution: int) -> Change:
         """All records of a unit leave one cell, or move from one cell to another."""
-        return Change(((max_contribution, neighbours.cells_moved),), merged=max_contribution)
+        most = self.bound * max_contribution
+        return Change(((most, neighbours.cells_moved),), merged=most)
 
 
 PARTITION = Partition()

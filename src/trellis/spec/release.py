@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
@@ -19,6 +18,7 @@ from trellis.model.plans.methods import Method
 from trellis.spec.public_files import confidential_source_faults
 from trellis.spec.reading.gaps import refuse_gaps
 from trellis.spec.reading.messages import sentences, without_unknown
+from trellis.spec.reading.moved_paths import is_same_place, moved
 from trellis.spec.reading.older import modern
 from trellis.spec.reading.yaml_reader import read_yaml
 from trellis.spec.sections.base import Model
@@ -260,10 +260,14 @@ class Spec(Model):
         return {"release": stated.pop("release"), "kind": stated.pop("kind", self.kind), **stated}
 
     def to_yaml(self, path: str | Path | None = None) -> str:
-        """The spec as YAML, written to `path` if one is given; paths stay true there."""
+        """The spec as YAML, written to `path` if one is given; paths stay true there.
+
+        The ledger stays the same too: in another folder its path is written out.
+        """
         content = self.to_dict()
-        if path is not None:
-            content = _moved(content, self._folder, Path(path).parent)
+        if path is not None and not is_same_place(Path(path).parent, self._folder):
+            content["ledger"] = {**content.get("ledger", {}), "path": self.ledger.path}
+            content = moved(content, self._folder, Path(path).parent)
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -298,34 +302,4 @@ PLACES_OF_A_HIERARCHY: dict[str, Any] = {
 
 
 def _resolved(spec: Spec) -> dict[str, Any]:
-    return _moved(spec.model_dump(mode="json", exclude_none=True), spec._folder, None)
-
-
-def _moved(content: Any, old: Path, new: Path | None) -> Any:
-    """Content whose relative paths lead from a new folder to the old places.
-
-    Without a new folder, paths become absolute.
-    """
-    if isinstance(content, list):
-        return [_moved(item, old, new) for item in content]
-    if not isinstance(content, dict):
-        return content
-    return {
-        key: _moved_path(value, old, new)
-        if key in ("source", "path", "sql") and isinstance(value, str)
-        else _moved(value, old, new)
-        for key, value in content.items()
-    }
-
-
-def _moved_path(text: str, old: Path, new: Path | None) -> str:
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme != "sqlite" and "/" not in scheme and rest.startswith("//"):
-        return text  # an address, not a path
-    prefix, path = ("sqlite:", rest) if scheme == "sqlite" and colon else ("", text)
-    place = os.path.realpath(old / path)
-    if new is None:
-        return prefix + place
-    if Path(path).is_absolute() or os.path.realpath(old) == os.path.realpath(new):
-        return text
-    return prefix + os.path.relpath(place, os.path.realpath(new))
+    return moved(spec.model_dump(mode="json", exclude_none=True), spec.folder, None)

@@ -17,18 +17,17 @@ from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.schema import Recode, Schema
 from trellis.model.trees.areas import Effect
 from trellis.privacy.budget import Budget
-from trellis.privacy.changes import PARTITION, Table
-from trellis.privacy.flow_changes import FlowQuery, FlowTable
-from trellis.privacy.group_size_changes import SizeQuery, SizeTable
+from trellis.privacy.changes import Table
 from trellis.privacy.mechanisms import Mechanism, mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import NOT_KNOWN, Protection
+from trellis.privacy.tables import PARTITION_NAME, read_table, written
 from trellis.storage.atomic import read_json
 from trellis.storage.formats import FORMAT, without_format
 from trellis.storage.spines import spine_from_json, spine_to_json
 
-PARTITION_NAME = "partition"
-"""In `table` of a query: every record falls into exactly one cell."""
+_BOUNDS = ("max_quantity", "trips", "bound")
+"""What tables call their bound; a query has one of them, or none."""
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
@@ -152,24 +151,14 @@ def _query_from_json(content: dict[str, Any]) -> PlannedQuery:
 
 
 def _table_to_json(table: Table) -> dict[str, Any]:
-    if isinstance(table, SizeTable):
-        return {"table": str(table.query), "max_quantity": table.max_quantity}
-    if isinstance(table, FlowTable):
-        return {"table": str(table.query), "trips": table.trips}
-    return {"table": PARTITION_NAME}
+    form = written(table)
+    return {"table": form.name, **({form.bound_name: form.bound} if form.bound_name else {})}
 
 
 def _table_from_json(content: dict[str, Any]) -> Table:
     """What a query costs. Before there was a key `table`, the bound that it rests on told it."""
-    is_bounded = "max_quantity" in content or "trips" in content
-    name = content.get("table", content["query"] if is_bounded else PARTITION_NAME)
-    if name in frozenset(SizeQuery):
-        return SizeTable(SizeQuery(name), content["max_quantity"])
-    if name in frozenset(FlowQuery):
-        return FlowTable(FlowQuery(name), content["trips"])
-    if name != PARTITION_NAME:
-        raise RunFolderError(f"A query of the plan has a table {name!r}, which is not known.")
-    return PARTITION
+    bounds = [content[key] for key in _BOUNDS if key in content]
+    return read_table(content.get("table", content["query"] if bounds else PARTITION_NAME), *bounds)
 
 
 def noise_to_json(noise: Mechanism) -> dict[str, Any]:

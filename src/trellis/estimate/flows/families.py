@@ -7,19 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.chebyshev import project_chebyshev_families
 from trellis.estimate.projection import project_l2_families
+from trellis.model.arrays import Floats, Ints, Marks
 from trellis.model.plans.flows import FlowDesign, flow_method
 from trellis.model.plans.plan import Plan
-from trellis.numerics.sparse_support import keep_largest
+from trellis.numerics.projection.any_weights import GREATEST_WEIGHT
+from trellis.numerics.projection.sparse_support import keep_largest
 from trellis.numerics.ties import tie_key
-from trellis.numerics.weighted_projection import GREATEST_WEIGHT
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class FamilyRule:
         return self._project(values, start, totals, first_index)
 
     def fit_within(
-        self, allowed: Bools, values: Ints, start: Ints, totals: Ints, first_index: int
+        self, allowed: Marks, values: Ints, start: Ints, totals: Ints, first_index: int
     ) -> Ints:
         """Those of one family, with zeros outside `allowed`."""
         where = np.flatnonzero(allowed)

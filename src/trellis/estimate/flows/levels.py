@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from trellis.errors import RunFolderError
-from trellis.estimate.flows.below import flows_from_below
 from trellis.estimate.flows.families import FamilyRule
-from trellis.estimate.flows.runs import Ints, Run, at_least_one, measured_runs, positive_flows
+from trellis.estimate.flows.gls import flows_from_below
+from trellis.estimate.flows.runs import Run, at_least_one, measured_runs, positive_flows
 from trellis.execution.executor import map_in_order
+from trellis.model.arrays import Ints
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import ROOT, FlowLevel, FlowTree, Nodes
 from trellis.storage.flows import MeasuredRows

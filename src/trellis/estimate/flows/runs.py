@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.model.arrays import Floats, Ints
 from trellis.model.plans.plan import Plan
 from trellis.model.trees.flows import FlowLevel, FlowTree, Nodes, runs_of_families
 from trellis.storage.flows import MeasuredLevel, MeasuredRows
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MOST_CHILDREN = 1 << 18
 """Children that are held and fitted at a time."""

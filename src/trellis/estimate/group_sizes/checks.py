@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
+from trellis.model.arrays import Ints
 from trellis.model.plans.group_sizes import WIDEST_RATIO
 from trellis.numerics.group_sizes.integer_optimum import extremes
-from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT, IntArray
+from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT
 
 Weight = int | float | Fraction | Decimal
 """How much a level counts in the sum of squares; 0 if the level is not measured."""
@@ -32,7 +33,7 @@ COARSEST_WEIGHT = 2**10
 class NoisyTables:
     """Whole numbers per level, nodes x columns, root first, and the largest |value| of each."""
 
-    tables: list[IntArray]
+    tables: list[Ints]
     largest: list[int]
 
     @property
@@ -57,7 +58,7 @@ def noisy_tables(hierarchy: Hierarchy, noisy: Sequence[ArrayLike]) -> NoisyTable
     return NoisyTables([table for table, _ in checked], [largest for _, largest in checked])
 
 
-def group_counts(hierarchy: Hierarchy, groups: ArrayLike) -> IntArray:
+def group_counts(hierarchy: Hierarchy, groups: ArrayLike) -> Ints:
     """The public number of groups in each leaf."""
     n_leaves = hierarchy.size(hierarchy.leaf_level)
     counts = _array("The numbers of groups", groups)
@@ -142,7 +143,7 @@ def _array(what: str, given: ArrayLike) -> NDArray[Any]:
     return values
 
 
-def _whole(what: str, values: NDArray[Any]) -> tuple[IntArray, int]:
+def _whole(what: str, values: NDArray[Any]) -> tuple[Ints, int]:
     """The values as int64, and the largest magnitude among them."""
     if values.size and values.dtype.kind in "uf":
         # Compared before they are converted, which wraps or warns; false for NaN.

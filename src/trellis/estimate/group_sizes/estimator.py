@@ -14,11 +14,11 @@ import numpy as np
 from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.group_sizes.mechanisms import MECHANISMS
+from trellis.model.arrays import Floats, Ints
 from trellis.model.plans.group_sizes import GroupSizesDesign
-from trellis.model.results.estimates import Estimates, Floats
+from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.tables.queries import TOTAL
-from trellis.numerics.group_sizes.isotonic import IntArray
 from trellis.privacy.group_size_changes import SizeQuery
 
 
@@ -53,7 +53,7 @@ def estimate_group_sizes(measurements: Measurements, tie_seed: int) -> Estimates
     )
 
 
-def group_numbers(measurements: Measurements) -> list[IntArray]:
+def group_numbers(measurements: Measurements) -> list[Ints]:
     """The public, exact numbers of groups of the areas of each level."""
     answers = [measurements.answer(level, TOTAL) for level in measurements.plan.levels]
     return [answer[0][:, 0] for answer in answers if answer is not None]

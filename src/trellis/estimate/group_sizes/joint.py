@@ -11,7 +11,7 @@ import numpy as np
 from trellis.estimate.group_sizes.measured_levels import MeasuredLevels
 from trellis.execution.executor import in_threads, map_kernel
 from trellis.model import Hierarchy
-from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray
+from trellis.model.arrays import Floats, Ints
 from trellis.numerics.group_sizes.monotone_least_squares import joint_fit, tree_coefficients
 
 TOLERANCE = 0.5
@@ -29,16 +29,16 @@ class CumulativeFit:
     are one, and here they differ by at most `gap`.
     """
 
-    adding_up: list[FloatArray]
-    monotone: list[FloatArray]
+    adding_up: list[Floats]
+    monotone: list[Floats]
     gap: float
     rounds: int
 
 
 def fit_cumulative(
     hierarchy: Hierarchy,
-    tables: Sequence[IntArray],
-    groups: IntArray,
+    tables: Sequence[Ints],
+    groups: Ints,
     weights: Sequence[Fraction],
     tolerance: float = TOLERANCE,
     most_rounds: int = MOST_ROUNDS,
@@ -64,7 +64,7 @@ def fit_cumulative(
     return CumulativeFit(adding_up, monotone, fit.gap, fit.rounds)
 
 
-def _children_of_rows(levels: MeasuredLevels) -> tuple[IntArray, IntArray]:
+def _children_of_rows(levels: MeasuredLevels) -> tuple[Ints, Ints]:
     """First and end of the children of each row of the stacked levels; 0 for leaves."""
     row_start = levels.row_start
     first, end = np.zeros(row_start[-1], np.int64), np.zeros(row_start[-1], np.int64)

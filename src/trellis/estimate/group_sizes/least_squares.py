@@ -12,10 +12,10 @@ from trellis.errors import StructureError
 from trellis.estimate.group_sizes import checks
 from trellis.estimate.group_sizes.measured_levels import MeasuredLevels
 from trellis.model import Hierarchy
+from trellis.model.arrays import Ints
 from trellis.numerics.group_sizes.integer_optimum import cheapest_units, units_worth_having
 from trellis.numerics.group_sizes.pruned_forest import TreeShape
-from trellis.numerics.group_sizes.unit_prices import IntArray
-from trellis.numerics.projection import project_whole
+from trellis.numerics.projection.equal_weights import project_whole
 from trellis.numerics.ties import tie_key
 
 
@@ -26,7 +26,7 @@ def solve(
     weights: Sequence[checks.Weight] | None = None,
     *,
     tie_seed: int = 0,
-) -> list[IntArray]:
+) -> list[Ints]:
     r"""Whole counts of groups by size that add up over areas, nearest to the noisy ones.
 
         minimise   sum over levels l, areas r, sizes s of weights_l (n_rs - noisy_rs)^2
@@ -54,7 +54,7 @@ def least_squares(
     total: int | None,
     weights: Sequence[Fraction],
     tie_seed: int,
-) -> list[IntArray]:
+) -> list[Ints]:
     """`solve` for arguments that have been checked."""
     if noisy.n_columns == 0:
         if total:
@@ -90,7 +90,7 @@ def _tree_shape(levels: MeasuredLevels, weights: Sequence[int]) -> TreeShape:
     )
 
 
-def _one_level(table: IntArray, total: int | None, key: np.uint64) -> IntArray:
+def _one_level(table: Ints, total: int | None, key: np.uint64) -> Ints:
     """Without a tree every cell stands alone."""
     if total is None:
         return np.maximum(table, 0)

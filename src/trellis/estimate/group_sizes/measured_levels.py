@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model import Hierarchy
-from trellis.numerics.group_sizes.unit_prices import IntArray
+from trellis.model.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,11 +29,11 @@ class MeasuredLevels:
         return [self.hierarchy.size(level) for level in self.kept]
 
     @property
-    def row_start(self) -> IntArray:
+    def row_start(self) -> Ints:
         """Where each kept level begins when all are stacked, and the end of the last."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
-    def child_start(self, position: int) -> IntArray:
+    def child_start(self, position: int) -> Ints:
         """The row pointer from a kept level to the next one."""
         upper, lower = self.kept[position : position + 2]
         pointer = self.hierarchy.child_start[upper]

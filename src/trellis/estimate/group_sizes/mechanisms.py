@@ -30,9 +30,13 @@ from trellis.estimate.group_sizes import checks
 from trellis.estimate.group_sizes.joint import fit_cumulative
 from trellis.estimate.group_sizes.least_squares import least_squares
 from trellis.model import Hierarchy
-from trellis.model.plans.group_sizes import DEFAULT_SIZE_METHOD, SIZE_METHODS
+from trellis.model.arrays import Ints
+from trellis.model.plans.group_sizes import (
+    DEFAULT_SIZE_METHOD,
+    SIZE_METHODS,
+)
 from trellis.numerics.group_sizes.error_diffusion import diffuse_errors
-from trellis.numerics.group_sizes.isotonic import IntArray, isotonic_whole_rows
+from trellis.numerics.group_sizes.isotonic import isotonic_whole_rows
 from trellis.numerics.ties import tie_key
 from trellis.privacy.group_size_changes import SizeQuery
 
@@ -55,7 +59,7 @@ class PostProcessing(Protocol):
         weights: Weights | None = None,
         *,
         tie_seed: int = 0,
-    ) -> list[IntArray]: ...
+    ) -> list[Ints]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def histogram_relaxed(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,
-) -> list[IntArray]:
+) -> list[Ints]:
     """M_H^r: least squares over real counts, each rounded; they no longer add up.
 
     For comparison only. The real optimum is found to 1 / 65,536 of a group.
@@ -103,7 +107,7 @@ def histogram_exact(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,
-) -> list[IntArray]:
+) -> list[Ints]:
     """M_H^dp: the exact whole-number least squares; see `solve`."""
     checked = checks.noisy_tables(hierarchy, noisy)
     total = int(checks.group_counts(hierarchy, groups).sum())
@@ -118,7 +122,7 @@ def cumulative_relaxed(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,  # noqa: ARG001 - no ties in real numbers
-) -> list[IntArray]:
+) -> list[Ints]:
     """M_c^r: joint least squares over real cumulative counts, each rounded; for comparison only.
 
     Every row is monotone, so no count is negative, and ends at its area's number of groups. Areas
@@ -137,7 +141,7 @@ def cumulative_exact(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,
-) -> list[IntArray]:
+) -> list[Ints]:
     """M_c^dp: each area's row made monotone and whole, differenced, then `histogram_exact`.
 
     The rows are optimal one by one, not jointly. The last step moves single groups between sizes
@@ -161,7 +165,7 @@ def cumulative_joint(
     weights: Weights | None = None,
     *,
     tie_seed: int = 0,  # noqa: ARG001 - errors are passed on, not drawn
-) -> list[IntArray]:
+) -> list[Ints]:
     """The default: joint least squares of cumulative counts, whole by error diffusion.
 
     All areas are fitted together under all conditions at once; see `monotone_least_squares` and
@@ -196,7 +200,7 @@ DEFAULT_MECHANISM = DEFAULT_SIZE_METHOD
 
 def _cumulative_input(
     hierarchy: Hierarchy, noisy: Sequence[ArrayLike], groups: ArrayLike, weights: Weights | None
-) -> tuple[list[IntArray], IntArray, list[Fraction]]:
+) -> tuple[list[Ints], Ints, list[Fraction]]:
     checked = checks.noisy_tables(hierarchy, noisy)
     if max(checked.largest) * checked.n_columns**2 >= 2**62:
         raise StructureError("Noisy cumulative counts are too large for exact 64-bit arithmetic.")
@@ -204,7 +208,7 @@ def _cumulative_input(
     return checked.tables, checks.group_counts(hierarchy, groups), exact
 
 
-def _histograms(cumulative: Sequence[IntArray], totals: Sequence[IntArray]) -> list[IntArray]:
+def _histograms(cumulative: Sequence[Ints], totals: Sequence[Ints]) -> list[Ints]:
     """Counts by size from cumulative ones and the areas' numbers of groups."""
     return [
         np.diff(np.column_stack([rows, total]), axis=1, prepend=0)

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trellis.errors import StructureError
-from trellis.numerics.group_sizes.isotonic import FloatArray, isotonic_rows
+from trellis.model.arrays import Floats
+from trellis.numerics.group_sizes.isotonic import isotonic_rows
 
 LARGEST_VALUE = 1e100
 """Beyond it sums of squares could overflow."""
 
 
-def isotonic(values: ArrayLike) -> FloatArray:
+def isotonic(values: ArrayLike) -> Floats:
     """The non-decreasing sequence nearest to `values` in least squares.
 
     `values` is one sequence, or an array of rows, each of which is fitted by itself.

@@ -1,7 +1,7 @@
 r"""Best linear unbiased estimates of histograms on a tree, in two passes over the evidence.
 
-With the covariances of `spine_variances`, Q+ z the answers z spread evenly over their cells and x_E
-what is known exactly,
+With the covariances of `tree_covariances`, Q+ z the answers z spread evenly over their cells and
+x_E what is known exactly,
 
     up:    u = x_E + sum_q P (Q'Q / variance) (Q+ z - x_E) + P J_S (S - x_E),    S = sum_c u_c,
     down:  n_c = u_c + P_c J_S (n_p - S)                    (root: n = u; an only child: n_p).
@@ -19,24 +19,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.objectives import OwnMeasurements
 from trellis.execution.executor import map_families
 from trellis.execution.tasks import Fill
+from trellis.model.arrays import Floats, Ints
 from trellis.model.tables.queries import Query
-from trellis.numerics.histograms.commuting import Algebra, Blocks
-from trellis.numerics.histograms.spine_variances import SpineVariances, child_gains
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.algebra.subspaces import Blocks
+from trellis.numerics.histograms.tree_covariances import TreeCovariances, child_gains
 
 CELLS_AT_ONCE = 1 << 20
 """Answers of a query that are read at once: 8 MB."""
 
 
-def runs(start: IntArray, first: int, last: int, n_cells: int) -> list[tuple[int, int]]:
+def runs(start: Ints, first: int, last: int, n_cells: int) -> list[tuple[int, int]]:
     """Cut families first..last into runs with about `CELLS_AT_ONCE` cells of children each."""
     cuts, begin = [], first
     for family in range(first, last):
@@ -49,16 +47,18 @@ def runs(start: IntArray, first: int, last: int, n_cells: int) -> list[tuple[int
 class Level:
     """The operators of one level."""
 
-    def __init__(self, evidence: HistogramEvidence, level: int, spine: SpineVariances) -> None:
-        algebra, up, here = spine.algebra, spine.up[level], spine.levels[level]
+    def __init__(
+        self, evidence: HistogramEvidence, level: int, covariances: TreeCovariances
+    ) -> None:
+        algebra, up, here = covariances.algebra, covariances.up[level], covariances.levels[level]
         self._algebra, self._evidence, self._level = algebra, evidence, level
-        self.own = OwnMeasurements(evidence, level, spine.queries, ())
+        self.own = OwnMeasurements(evidence, level, covariances.queries, ())
         self.class_of = up.class_of
-        self._is_nested = spine.is_nested
-        self._noisy = [spine.queries[name] for name in self.own.noisy]
+        self._is_nested = covariances.is_nested
+        self._noisy = [covariances.queries[name] for name in self.own.noisy]
         self._gains = []
         for name, query in zip(self.own.noisy, self._noisy, strict=True):
-            variance = spine.measured[level][name]
+            variance = covariances.measured[level][name]
             spread = algebra.spread(query)
             gram = algebra.gram(query)
             gain = [p @ (q / variance) for p, q in zip(up.covariance, gram, strict=True)]
@@ -74,7 +74,7 @@ class Level:
             below = from_children or [np.zeros_like(p) for p in up.covariance]
             parts = zip(up.covariance, here.own, below, strict=True)
             self._known_gain = algebra.written([p @ (own + j) for p, own, j in parts])
-        exact = {n: spine.queries[n] for n, v in evidence.measured[level].items() if v == 0}
+        exact = {n: covariances.queries[n] for n, v in evidence.measured[level].items() if v == 0}
         self._exact = _exact_readers(algebra, exact)
         inherited = [e.copy() for e in here.exact]
         for query in exact.values():
@@ -86,15 +86,15 @@ class Level:
             else None
         )
 
-    def exact_answers(self, first: int, last: int) -> dict[str, FloatArray]:
+    def exact_answers(self, first: int, last: int) -> dict[str, Floats]:
         return {
             name: self._evidence.read(self._level, name, first, last).astype(np.float64)
             for name in self._exact
         }
 
     def known(
-        self, exact: Mapping[str, FloatArray], sums: FloatArray | None, n_nodes: int
-    ) -> FloatArray | None:
+        self, exact: Mapping[str, Floats], sums: Floats | None, n_nodes: int
+    ) -> Floats | None:
         """x_E of some nodes: cells x nodes; None if nothing is exact."""
         if self._known_gain is None:
             return None
@@ -109,11 +109,11 @@ class Level:
 
     def estimate(
         self,
-        classes: IntArray,
-        answers: Sequence[FloatArray],
-        known: FloatArray | None,
-        sums: FloatArray | None,
-    ) -> FloatArray:
+        classes: Ints,
+        answers: Sequence[Floats],
+        known: Floats | None,
+        sums: Floats | None,
+    ) -> Floats:
         """Subtree estimates u from noisy answers, x_E and S: cells x nodes."""
         u = self._gained(classes, answers, sums)
         if known is not None and self._known_gain is not None:
@@ -127,18 +127,14 @@ class Level:
             u += self._gained(classes, left, None if sums is None else sums - u)
         return u
 
-    def _gained(
-        self, classes: IntArray, answers: Sequence[FloatArray], sums: FloatArray | None
-    ) -> FloatArray:
+    def _gained(self, classes: Ints, answers: Sequence[Floats], sums: Floats | None) -> Floats:
         out = self._algebra.add_gains(self._gains, classes, answers)
         if sums is not None and self._children_gain is not None:
             out += self._algebra.apply(self._children_gain, classes, sums)
         return out
 
 
-def _exact_readers(
-    algebra: Algebra, exact: Mapping[str, Query]
-) -> dict[str, tuple[Query, FloatArray]]:
+def _exact_readers(algebra: Algebra, exact: Mapping[str, Query]) -> dict[str, tuple[Query, Floats]]:
     """For each exact query the operator that takes Q'z to the coordinates it adds to the others."""
     readers, seen = {}, [np.zeros(block.shape[1], dtype=bool) for block in _sizes(algebra)]
     for name, query in exact.items():
@@ -167,13 +163,13 @@ def _sizes(algebra: Algebra) -> Blocks:
 class BestLinear:
     """Estimates of the subtrees of all inner nodes, and the final ones of any run of nodes."""
 
-    def __init__(self, evidence: HistogramEvidence, spine: SpineVariances) -> None:
-        self.spine = spine
-        self.levels = [Level(evidence, i, spine) for i in range(evidence.hierarchy.n_levels)]
+    def __init__(self, evidence: HistogramEvidence, covariances: TreeCovariances) -> None:
+        self.covariances = covariances
+        self.levels = [Level(evidence, i, covariances) for i in range(evidence.hierarchy.n_levels)]
         self._evidence = evidence
         n_levels = evidence.hierarchy.n_levels
-        self.subtree: list[FloatArray | None] = [None] * n_levels
-        self.sums: list[FloatArray | None] = [None] * n_levels
+        self.subtree: list[Floats | None] = [None] * n_levels
+        self.sums: list[Floats | None] = [None] * n_levels
         if n_levels > 1:
             self.sums[-2] = self._leaf_sums()
         else:
@@ -182,10 +178,10 @@ class BestLinear:
             self._estimate_level(level)
         self._child_gains = {}
         for level in range(1, n_levels):
-            class_of, blocks = child_gains(evidence.hierarchy, spine.up, level)
-            self._child_gains[level] = class_of, spine.algebra.written(blocks)
+            class_of, blocks = child_gains(evidence.hierarchy, covariances.up, level)
+            self._child_gains[level] = class_of, covariances.algebra.written(blocks)
 
-    def _leaf_sums(self) -> FloatArray:
+    def _leaf_sums(self) -> Floats:
         """S of all parents of leaves: cells x parents."""
         start, n_cells = self._evidence.hierarchy.child_start[-1], self._evidence.schema.n_cells
         out = np.empty((n_cells, start.size - 1))
@@ -209,18 +205,18 @@ class BestLinear:
             start = self._evidence.hierarchy.child_start[level - 1]
             self.sums[level - 1] = np.add.reduceat(u, start[:-1], axis=1)
 
-    def leaves(self, first: int, last: int) -> FloatArray:
+    def leaves(self, first: int, last: int) -> Floats:
         """The estimates u of a run of leaves, read again: cells x leaves."""
         leaf = self.levels[-1]
         answers = leaf.own.answers(first, last)
         known = leaf.known(leaf.exact_answers(first, last), None, last - first)
         return leaf.estimate(leaf.class_of[first:last], answers, known, None)
 
-    def subtree_of(self, level: int, first: int, last: int) -> FloatArray:
+    def subtree_of(self, level: int, first: int, last: int) -> Floats:
         stored = self.subtree[level]
         return self.leaves(first, last) if stored is None else stored[:, first:last]
 
-    def final(self, level: int, above: FloatArray, first: int, last: int) -> FloatArray:
+    def final(self, level: int, above: Floats, first: int, last: int) -> Floats:
         """The final n of the children of parents first..last of level - 1, whose n are `above`."""
         start = self._evidence.hierarchy.child_start[level - 1]
         sums = self.sums[level - 1]
@@ -230,7 +226,7 @@ class BestLinear:
         apart = np.repeat(above - sums[:, first:last], counts, axis=1)
         class_of, gain = self._child_gains[level]
         n = self.subtree_of(level, begin, end)
-        n = n + self.spine.algebra.apply(gain, class_of[begin:end], apart)
+        n = n + self.covariances.algebra.apply(gain, class_of[begin:end], apart)
         lone = counts == 1
         n[:, (start[first:last] - begin)[lone]] = above[:, lone]
         return n
@@ -241,9 +237,9 @@ class _LeafSums:
     """Estimates of the sums of leaves, for runs of their parents: cells x parents."""
 
     leaf: Level
-    start: NDArray[np.int64]
+    start: Ints
 
-    def __call__(self, out: FloatArray, first: int, last: int) -> None:
+    def __call__(self, out: Floats, first: int, last: int) -> None:
         leaf, start = self.leaf, self.start
         for begin, end in runs(start, first, last, out.shape[0]):
             nodes = (int(start[begin]), int(start[end]))
@@ -258,7 +254,7 @@ class _LeafSums:
             out[:, begin:end] = leaf.estimate(classes, answers, known, None)
 
 
-def answer_columns(query: Query, cells: FloatArray) -> FloatArray:
+def answer_columns(query: Query, cells: Floats) -> Floats:
     """The query's answers for cells x nodes: nodes x query cells."""
     order = np.argsort(query.cell_of, kind="stable")
     firsts = np.searchsorted(query.cell_of[order], np.arange(query.n_cells))

@@ -6,32 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trellis.errors import Infeasible, SpecError
-from trellis.estimate.histograms.bounds import (
-    FamilyBound,
-    blocked_cells,
-    check_cells,
-    stack_bounds,
-)
+from trellis.errors import Infeasible
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import MOST_ITERATIONS, TOLERANCE
+from trellis.estimate.histograms.family.chain import whole_family, whole_root
+from trellis.estimate.histograms.family.least_squares import TOLERANCE
+from trellis.estimate.histograms.family.problem import FamilyProblem, cell_names
+from trellis.estimate.histograms.family.solver import FamilySolver
 from trellis.estimate.histograms.level_bounds import LevelBounds
 from trellis.estimate.histograms.objectives import Objective
-from trellis.estimate.histograms.passes import fix_marginal
-from trellis.estimate.histograms.root import round_root
-from trellis.estimate.histograms.rounding import Rounder
 from trellis.execution.executor import map_families
 from trellis.execution.progress import in_parts, tell_more
+from trellis.model.arrays import Ints, Marks, ShortInts
 from trellis.model.tables.queries import Query
 from trellis.model.tables.rules import RuleSides
 from trellis.model.tables.sparse_counts import SparseCounts
-from trellis.numerics.histograms.family_solver import VIOLATED, distance, solve
-from trellis.numerics.histograms.room import Room
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from trellis.numerics.feasibility.feasible_below import FeasibleBelow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +31,8 @@ class Descent:
     evidence: HistogramEvidence
     queries: Mapping[str, Query]
     bounds: Sequence[LevelBounds]
-    room: Room
-    impossible: NDArray[np.bool_]
+    below: FeasibleBelow
+    impossible: Marks
     tie_seed: int
     edit_rules: tuple[RuleSides, ...] = ()
     passes: tuple[str, ...] = ()
@@ -51,7 +41,7 @@ class Descent:
     def bounded(self, level: int) -> list[str]:
         """Queries whose answers are bounded on a level, or may be fixed."""
         names = [*self.bounds[level].queries, *(self.passes if level else ())]
-        names += [self.room.kinds.name] if self.room.asks[level].any() else []
+        names += [self.below.kinds.name] if self.below.asks[level].any() else []
         return list(dict.fromkeys(names))
 
     def run(
@@ -80,77 +70,28 @@ class Descent:
             above = fitted[0]
             yield fitted
 
-    def rounder(self, level: int) -> tuple[list[Query], Rounder]:
-        measured = [self.queries[name] for name in self.evidence.measured[level]]
-        names = self.bounded(level)
-        every = measured or list(self.queries.values())
-        bounded = [self.queries[name] for name in names]
-        return every, Rounder(every, bounded, self.edit_rules)
-
     def _root(self, objective: Objective) -> tuple[SparseCounts, float]:
-        queries, rounder = self.rounder(0)
-        dense = np.zeros((1, self.impossible.size), dtype=np.int64)
-
-        def whole(bounds: Sequence[FamilyBound]) -> float:
-            cells = np.flatnonzero(~self.impossible)
-            blocked = blocked_cells(self.queries, bounds, cells, 1, None)
-            if blocked.size:
-                cells = cells[~blocked[:, 0]]
-            free = np.full(cells.size, np.inf)
-            x, reached = self._fit(objective, cells, free, bounds, blocked[:0], 0, 1)
-            dense[:] = 0
-            dense[0, cells] = round_root(queries, rounder, cells, x[:, 0], bounds, self.tie_seed)
-            return reached
-
-        with _Named(self.evidence, 0, 0):
-            bounds = self.bounds[0].family(0, 1)
-            reached = whole(bounds)
-            held = self._held(0, 0, 1, self.room.kinds.answer(dense), None)
-            if held is not None:
-                reached = whole([*bounds, held])
-        return SparseCounts.from_dense(dense), reached
-
-    def _held(
-        self, level: int, first: int, last: int, kinds: IntArray, parent: IntArray | None
-    ) -> FamilyBound | None:
-        """Counts by kind that siblings can share out below them; None if `kinds` are such."""
-        asks = np.flatnonzero(self.room.asks[level][first:last]).tolist()
-        if all(self.room.can_hold(level, first + child, kinds[child]) for child in asks):
-            return None
-        near = self.room.nearest(level, first, last, kinds, parent)
-        if near is None:
-            raise Infeasible("no whole counts keep the constraints on it and on all below it.")
-        fixed = near.astype(np.float64)
-        return FamilyBound(self.room.kinds.name, fixed, fixed)
-
-    def _fit(
-        self,
-        objective: Objective,
-        active: IntArray,
-        parent: FloatArray,
-        bounds: Sequence[FamilyBound],
-        blocked: NDArray[np.bool_],
-        first: int,
-        last: int,
-    ) -> tuple[FloatArray, float]:
-        """Real children, cells x children, and their distance to the optimum."""
-        if not active.size:  # a root whose exact total is 0
-            return np.zeros((0, last - first)), 0.0
-        stack = objective.prepared.tree.restrict(active)
-        rows = stack_bounds(objective.prepared, bounds, stack, parent, active)
-        quadratic, mu, x = objective.quadratic(stack, active, first, last)
-        if mu <= 0 and np.isinf(parent).any():
-            name = self.evidence.hierarchy.level_names[0]
-            raise SpecError(
-                f"Nothing that method topdown may use on level {name!r} tells all cells apart. "
-                "Measure the detailed query there, or use gls_topdown."
-            )
-        found = solve(
-            stack, quadratic, parent, blocked, rows, mu, self.tolerance, MOST_ITERATIONS, x
+        solver = whole_root(self.tolerance, self.tie_seed, self.edit_rules, self.below)
+        problem = FamilyProblem(
+            objective,
+            range(1),
+            np.flatnonzero(~self.impossible),
+            None,
+            self.queries,
+            self.answered(0),
+            tuple(self.bounds[0].family(0, 1)),
+            level=self.evidence.hierarchy.level_names[0],
         )
-        if found.status == VIOLATED:  # rounding finds out whether constraints clash
-            return x, np.inf
-        return x, distance(found, mu, x.size, quadratic)
+        with _Named(self.evidence, 0, 0):
+            found = solver.solve(problem.without_blocked())
+        dense = np.zeros((1, self.impossible.size), dtype=np.int64)
+        dense[0, found.cells] = found.children[0]
+        return SparseCounts.from_dense(dense), found.distance
+
+    def answered(self, level: int) -> list[Query]:
+        """The queries whose answers rounding keeps."""
+        measured = [self.queries[name] for name in self.evidence.measured[level]]
+        return measured or list(self.queries.values())
 
     def _level(
         self, level: int, objective: Objective, parents: SparseCounts
@@ -161,93 +102,7 @@ class Descent:
         pieces = [piece for run, _ in runs for piece in run]
         return _joined(pieces, self.impossible.size), max(worst for _, worst in runs)
 
-    def family(
-        self,
-        level: int,
-        objective: Objective,
-        rounder: Rounder,
-        parents: SparseCounts,
-        family: int,
-    ) -> tuple[_Rows, float]:
-        """Whole children of one family, and their distance to the optimum."""
-        start = self.evidence.hierarchy.child_start[level - 1]
-        first, last = int(start[family]), int(start[family + 1])
-        inside = slice(parents.start[family], parents.start[family + 1])
-        # Copies, because the kernels would be compiled again for arrays that cannot be written.
-        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside].copy()
-        if not active.size or last - first == 1:
-            own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
-            return _Rows.of(active, own), 0.0
-        with _Named(self.evidence, level - 1, family):
-            y, reached = self._with_passes(level, objective, rounder, active, parent, first, last)
-        return _Rows.of(active, y), reached
-
-    def _with_passes(
-        self,
-        level: int,
-        objective: Objective,
-        rounder: Rounder,
-        active: IntArray,
-        parent: IntArray,
-        first: int,
-        last: int,
-    ) -> tuple[IntArray, float]:
-        """Whole children of one family: cells x children, and the distance to the optimum.
-
-        A pass sees its own marginal alone. Where what it fixed clashes with another pass, or with
-        bounds on other cells, the family does without the last passes: they are no promise.
-        """
-        bounds = self.bounds[level].family(first, last)
-        index, passes = self._first_index(level, first), self.passes
-
-        def whole(bounds: Sequence[FamilyBound]) -> tuple[IntArray, float]:
-            blocked = blocked_cells(self.queries, bounds, active, last - first, None)
-            check_cells(blocked, active, self.evidence.schema)
-            real = parent.astype(np.float64)
-            x, reached = self._fit(objective, active, real, bounds, blocked, first, last)
-            return rounder.round(active, parent, x, bounds, blocked, self.tie_seed, index), reached
-
-        while True:
-            try:
-                fixed = self._fixed(passes, objective, bounds, active, parent, first, last, index)
-                y, reached = whole(fixed)
-                kinds = self._kinds(active, y)
-                held = self._held(level, first, last, kinds, kinds.sum(axis=0))
-                return (y, reached) if held is None else whole([*fixed, held])
-            except Infeasible:
-                if not passes:
-                    raise
-                passes = passes[:-1]
-
-    def _kinds(self, active: IntArray, y: IntArray) -> IntArray:
-        """Children x kinds, from cells x children."""
-        found = np.zeros((self.room.kinds.n_cells, y.shape[1]), dtype=np.int64)
-        np.add.at(found, self.room.kinds.cell_of[active], y)
-        return found.T
-
-    def _fixed(
-        self,
-        passes: Sequence[str],
-        objective: Objective,
-        bounds: Sequence[FamilyBound],
-        active: IntArray,
-        parent: IntArray,
-        first: int,
-        last: int,
-        index: int,
-    ) -> list[FamilyBound]:
-        """The bounds of a family, and the marginals that its passes fix."""
-        fixed = list(bounds)
-        for name in passes:
-            query = self.queries[name]
-            above = np.zeros(query.n_cells, dtype=np.int64)
-            np.add.at(above, query.cell_of[active], parent)
-            evidence = objective.coarse(query, first, last)
-            held = fix_marginal(query, *evidence, above, fixed, self.queries, self.tie_seed, index)
-            fixed += [] if held is None else [held]
-        return fixed
-
-    def _first_index(self, level: int, node: int) -> int:
+    def first_index(self, level: int, node: int) -> int:
         """Ties are broken by the index of an area and cell in the whole tree."""
         above = sum(self.evidence.hierarchy.sizes[:level])
         return (above + node) * self.impossible.size
@@ -257,13 +112,13 @@ class Descent:
 class _Rows:
     """The counts of one family in the form of `SparseCounts`."""
 
-    counts: IntArray
+    counts: Ints
     """Non-zero cells by child."""
-    cell: NDArray[np.int32]
-    count: IntArray
+    cell: ShortInts
+    count: Ints
 
     @classmethod
-    def of(cls, active: IntArray, y: IntArray) -> _Rows:
+    def of(cls, active: Ints, y: Ints) -> _Rows:
         child, position = np.nonzero(y.T)
         counts = np.bincount(child, minlength=y.shape[1])
         return cls(counts, active[position].astype(np.int32), y[position, child])
@@ -289,17 +144,59 @@ class _FitFamilies:
     parents: SparseCounts
 
     def __call__(self, first: int, last: int) -> tuple[list[_Rows], float]:
-        _, rounder = self.descent.rounder(self.level)
-        n_nodes = self.descent.evidence.hierarchy.size(self.level)
+        of = self.descent
+        n_nodes = of.evidence.hierarchy.size(self.level)
+        solver = whole_family(
+            of.tolerance, of.tie_seed, of.edit_rules, of.passes, of.below, self.level
+        )
+        problems = _Problems(self)
         pieces, worst = [], 0.0
         for family in range(first, last):
-            piece, reached = self.descent.family(
-                self.level, self.objective, rounder, self.parents, family
-            )
+            piece, reached = self._family(solver, problems, family)
             pieces.append(piece)
             worst = max(worst, reached)
             tell_more(piece.counts.size / n_nodes)
         return pieces, worst
+
+    def _family(
+        self, solver: FamilySolver, problems: _Problems, family: int
+    ) -> tuple[_Rows, float]:
+        evidence, parents = self.descent.evidence, self.parents
+        start = evidence.hierarchy.child_start[self.level - 1]
+        first, last = int(start[family]), int(start[family + 1])
+        inside = slice(parents.start[family], parents.start[family + 1])
+        # Copies, because the kernels would be compiled again for arrays that cannot be written.
+        active, parent = parents.cell[inside].astype(np.int64), parents.count[inside].copy()
+        if not active.size or last - first == 1:
+            own = np.repeat(parent[:, np.newaxis], last - first, axis=1)
+            return _Rows.of(active, own), 0.0
+        with _Named(evidence, self.level - 1, family):
+            found = solver.solve(problems.of(range(first, last), active, parent))
+        assert found.whole is not None
+        return _Rows.of(active, found.whole), found.distance
+
+
+class _Problems:
+    """The problems of the families of one level; what they share is made once."""
+
+    def __init__(self, fit: _FitFamilies) -> None:
+        self._fit = fit
+        self._answered = fit.descent.answered(fit.level)
+        self._name_of_cell = cell_names(fit.descent.evidence.schema)
+
+    def of(self, nodes: range, active: Ints, parent: Ints) -> FamilyProblem:
+        descent, level = self._fit.descent, self._fit.level
+        return FamilyProblem(
+            self._fit.objective,
+            nodes,
+            active,
+            parent,
+            descent.queries,
+            self._answered,
+            tuple(descent.bounds[level].family(nodes.start, nodes.stop)),
+            first_index=descent.first_index(level, nodes.start),
+            name_of_cell=self._name_of_cell,
+        )
 
 
 class _Named:

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.errors import SpecError
 from trellis.estimate.histograms.best_linear import BestLinear, answer_columns, runs
 from trellis.estimate.histograms.descent import Descent
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import TOLERANCE
+from trellis.estimate.histograms.family.least_squares import TOLERANCE
 from trellis.estimate.histograms.known import MarginalErrors, Occupied, settled_errors
 from trellis.estimate.histograms.level_bounds import level_bounds
 from trellis.estimate.histograms.objectives import OwnMeasurements, SubtreeEstimates
@@ -29,7 +28,9 @@ from trellis.execution.executor import in_threads, map_families, using
 from trellis.execution.progress import part
 from trellis.execution.tasks import Fill
 from trellis.execution.threads import Threads
+from trellis.model.arrays import Floats, Ints
 from trellis.model.plans.histograms import MOST_PASS_CELLS
+from trellis.model.results.histogram_estimates import HistogramEstimates, Margin, Table
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.constraints import Constraints
 from trellis.model.tables.queries import Query, parse_query
@@ -37,32 +38,14 @@ from trellis.model.tables.rules import RuleSides
 from trellis.model.tables.schema import Schema
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.histograms.spine_variances import SpineVariances, finals, query_variances
+from trellis.numerics.histograms.tree_covariances import (
+    TreeCovariances,
+    finals,
+    query_variances,
+)
 
-FloatArray = NDArray[np.float64]
-
-Request = tuple[str, str]
-"""A level and a query whose estimates and standard errors are wanted."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MarginalEstimate:
-    """Best linear unbiased estimates of a query on a level, areas x query cells, and errors."""
-
-    centre: FloatArray
-    errors: MarginalErrors
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistogramEstimates:
-    """Whole histograms by level, root first; estimates of the marginals that were asked for.
-
-    `distance` is the greatest certified distance of a family's real solution to its optimum.
-    """
-
-    counts: tuple[SparseCounts, ...]
-    marginals: dict[Request, MarginalEstimate]
-    distance: float
+Unbiased = tuple[Floats, MarginalErrors]
+"""Best linear unbiased estimates of a query on a level, areas x query cells, and their errors."""
 
 
 def estimate_topdown(
@@ -85,7 +68,7 @@ def estimate_topdown(
     descent = _descent(evidence, (), tie_seed, constraints, edit_rules, passes, tolerance)
     with in_threads(workers):
         counts, distance = descent.run(_own_measurements(descent), known)
-    return HistogramEstimates(tuple(counts), {}, distance)
+    return HistogramEstimates(evidence.hierarchy, evidence.schema, tuple(counts), distance=distance)
 
 
 def topdown_levels(
@@ -134,7 +117,7 @@ def estimate_gls_topdown(
     evidence: HistogramEvidence,
     tie_seed: int,
     *,
-    marginals: Sequence[Request] = (),
+    marginals: Sequence[Table] = (),
     constraints: Constraints | None = None,
     edit_rules: Sequence[RuleSides] = (),
     passes: Sequence[str] = (),
@@ -158,94 +141,98 @@ def estimate_gls_topdown(
         if u is None:  # a leaf's subtree is the leaf
             return OwnMeasurements(evidence, level, descent.queries, bounded)
         own = [descent.queries[name] for name in bounded]
-        spine, up = best.spine, best.spine.up[level]
+        covariances, up = best.covariances, best.covariances.up[level]
         # Areas without anyone are bounded to 0, whatever they are fitted to.
         up = up._replace(class_of=occupied.spread(level, up.class_of))
         u = occupied.spread(level, u.T).T
-        return SubtreeEstimates(spine.algebra, spine.levels[level], up, u, own)
+        return SubtreeEstimates(covariances.algebra, covariances.levels[level], up, u, own)
 
     with part(0.2, 0.9), in_threads(workers):
         counts, distance = descent.run(objective)
     with part(0.9, 1.0), in_threads(workers):
         found = _marginal_estimates(occupied.evidence, best, marginals)
-    return HistogramEstimates(tuple(counts), _with_facts(found, occupied, facts), distance)
+    margins = _with_facts(found, occupied, facts)
+    return HistogramEstimates(evidence.hierarchy, evidence.schema, tuple(counts), margins, distance)
 
 
 def estimate_gls(
     evidence: HistogramEvidence,
     *,
-    marginals: Sequence[Request],
+    marginals: Sequence[Table],
     facts: HistogramFacts | None = None,
-) -> dict[Request, MarginalEstimate]:
+) -> dict[Table, Margin]:
     """The best linear unbiased estimates themselves: real numbers that add up."""
     queries = _queries(evidence.schema, evidence.measured, marginals)
     occupied = Occupied.of(evidence, facts)
     best = _best_linear(occupied.evidence, queries)
     found = _marginal_estimates(occupied.evidence, best, marginals)
-    for marginal in found.values():
-        _round_exact(marginal)
+    for centre, errors in found.values():
+        _round_exact(centre, errors)
     return _with_facts(found, occupied, facts)
 
 
 def _best_linear(evidence: HistogramEvidence, queries: Mapping[str, Query]) -> BestLinear:
     shape, measured = evidence.schema.shape, evidence.measured
-    spine = SpineVariances.of(evidence.hierarchy, shape, queries, measured)
-    return BestLinear(evidence, spine)
+    covariances = TreeCovariances.of(evidence.hierarchy, shape, queries, measured)
+    return BestLinear(evidence, covariances)
 
 
-def _round_exact(marginal: MarginalEstimate) -> None:
+def _round_exact(centre: Floats, errors: MarginalErrors) -> None:
     """What is known exactly is whole; the passes leave rounding errors of floating point in it."""
-    of_class = marginal.errors.std_errors == 0
+    of_class = errors.std_errors == 0
     if of_class.any():
-        exact = of_class[marginal.errors.class_of]
-        marginal.centre[exact] = np.rint(marginal.centre[exact])
+        exact = of_class[errors.class_of]
+        centre[exact] = np.rint(centre[exact])
 
 
 def marginal_errors(
     hierarchy: Hierarchy,
     schema: Schema,
     measured: Sequence[Mapping[str, float]],
-    requests: Sequence[Request],
-) -> dict[Request, MarginalErrors]:
+    requests: Sequence[Table],
+) -> dict[Table, MarginalErrors]:
     """Standard errors of marginals before any data: they depend on the plan alone.
 
     `measured` has for each level, root first, the variance of each query measured there.
     """
     queries = _queries(schema, measured, requests)
-    spine = SpineVariances.of(hierarchy, schema.shape, queries, measured)
-    return _errors(hierarchy, spine, requests)
+    covariances = TreeCovariances.of(hierarchy, schema.shape, queries, measured)
+    return _errors(hierarchy, covariances, requests)
 
 
 def _errors(
-    hierarchy: Hierarchy, spine: SpineVariances, requests: Sequence[Request]
-) -> dict[Request, MarginalErrors]:
-    final = finals(hierarchy, spine.levels, spine.up)
+    hierarchy: Hierarchy, covariances: TreeCovariances, requests: Sequence[Table]
+) -> dict[Table, MarginalErrors]:
+    final = finals(hierarchy, covariances.levels, covariances.up)
     out = {}
     for level, name in requests:
         at = final[hierarchy.index(level)]
-        variances = query_variances(spine.algebra, at, spine.queries[name])
+        variances = query_variances(covariances.algebra, at, covariances.queries[name])
         out[level, name] = MarginalErrors(at.class_of, np.sqrt(variances))
     return out
 
 
 def _with_facts(
-    found: Mapping[Request, MarginalEstimate], occupied: Occupied, facts: HistogramFacts | None
-) -> dict[Request, MarginalEstimate]:
+    found: Mapping[Table, Unbiased], occupied: Occupied, facts: HistogramFacts | None
+) -> dict[Table, Margin]:
     """For all areas, with no error where facts alone fix an answer."""
-    if facts is None:
-        return dict(found)
     out = {}
-    for (name, query), marginal in found.items():
-        level = facts.hierarchy.index(name)
-        errors = occupied.spread_errors(level, marginal.errors)
-        errors = settled_errors(errors, facts, level, parse_query(occupied.evidence.schema, query))
-        centre = occupied.spread(level, marginal.centre)
-        out[name, query] = MarginalEstimate(0 * centre if occupied.is_void else centre, errors)
+    for (name, query), (centre, errors) in found.items():
+        if facts is not None:
+            level, parsed = (
+                facts.hierarchy.index(name),
+                parse_query(occupied.evidence.schema, query),
+            )
+            errors = occupied.spread_errors(level, errors)
+            errors = settled_errors(errors, facts, level, parsed)
+            centre = occupied.spread(level, centre)
+            centre = 0 * centre if occupied.is_void else centre
+        out[name, query] = Margin(centre, errors.class_of, errors.std_errors)
     return out
 
 
 def _queries(
-    schema: Schema, measured: Sequence[Mapping[str, float]], requests: Sequence[Request]
+    schema: Schema, measured: Sequence[Mapping[str, float]], requests: Sequence[Table]
 ) -> dict[str, Query]:
     names = [name for level in measured for name in level] + [name for _, name in requests]
     return {name: parse_query(schema, name) for name in dict.fromkeys(names)}
@@ -253,20 +240,20 @@ def _queries(
 
 def _descent(
     evidence: HistogramEvidence,
-    requests: Sequence[Request],
+    requests: Sequence[Table],
     tie_seed: int,
     constraints: Constraints | None,
     edit_rules: Sequence[RuleSides],
     passes: Sequence[str],
     tolerance: float,
 ) -> Descent:
-    bounds, room = level_bounds(evidence, constraints)
+    bounds, below = level_bounds(evidence, constraints)
     queries = _queries(evidence.schema, evidence.measured, requests)
     for level in bounds:
         for name in level.queries:
             queries.setdefault(name, parse_query(evidence.schema, name))
-    if room.is_needed:
-        queries.setdefault(room.kinds.name, room.kinds)
+    if below.is_needed:
+        queries.setdefault(below.kinds.name, below.kinds)
     fixed = [parse_query(evidence.schema, name) for name in passes]
     for query in fixed:
         if query.n_cells > MOST_PASS_CELLS:
@@ -281,7 +268,7 @@ def _descent(
         evidence,
         queries,
         bounds,
-        room,
+        below,
         impossible,
         tie_seed,
         tuple(edit_rules),
@@ -293,20 +280,20 @@ def _descent(
 def _marginal_estimates(
     evidence: HistogramEvidence,
     best: BestLinear,
-    requests: Sequence[Request],
-) -> dict[Request, MarginalEstimate]:
+    requests: Sequence[Table],
+) -> dict[Table, Unbiased]:
     """Centres level by level, the leaves in runs of families."""
     if not requests:
         return {}
     hierarchy, n_cells = evidence.hierarchy, evidence.schema.n_cells
-    wanted: dict[int, list[Request]] = {}
+    wanted: dict[int, list[Table]] = {}
     for request in requests:
         wanted.setdefault(hierarchy.index(request[0]), []).append(request)
-    centres: dict[Request, FloatArray] = {}
+    centres: dict[Table, Floats] = {}
     above = best.subtree_of(0, 0, 1)
     for level in range(max(wanted) + 1):
         asked = wanted.get(level, [])
-        queries = {request: best.spine.queries[request[1]] for request in asked}
+        queries = {request: best.covariances.queries[request[1]] for request in asked}
         if level and best.subtree[level] is None:
             for request, query in queries.items():
                 centres[request] = np.empty((hierarchy.sizes[level], query.n_cells))
@@ -319,8 +306,8 @@ def _marginal_estimates(
             above = best.final(level, above, 0, above.shape[1])
         for request, query in queries.items():
             centres[request] = answer_columns(query, above)
-    errors = _errors(hierarchy, best.spine, requests)
-    return {request: MarginalEstimate(centres[request], errors[request]) for request in requests}
+    errors = _errors(hierarchy, best.covariances, requests)
+    return {table: (centres[table], errors[table]) for table in requests}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,8 +316,8 @@ class _FinalAnswers:
 
     best: BestLinear
     level: int
-    start: NDArray[np.int64]
-    above: FloatArray
+    start: Ints
+    above: Floats
     queries: tuple[Query, ...]
 
     def __call__(self, *filled_and_run: Any) -> None:

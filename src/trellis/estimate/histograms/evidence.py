@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from trellis.errors import StructureError
+from trellis.model.arrays import Ints
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
 
@@ -30,7 +28,7 @@ class HistogramEvidence(Protocol):
     @property
     def measured(self) -> Sequence[Mapping[str, float]]: ...
 
-    def read(self, level: int, query: str, first: int, last: int) -> NDArray[np.int64]:
+    def read(self, level: int, query: str, first: int, last: int) -> Ints:
         """Answers of the nodes first <= node < last of a level: nodes x cells of the query."""
         ...
 
@@ -42,12 +40,12 @@ class EvidenceInMemory:
     hierarchy: Hierarchy
     schema: Schema
     measured: Sequence[Mapping[str, float]]
-    answers: Sequence[Mapping[str, NDArray[np.int64]]]
+    answers: Sequence[Mapping[str, Ints]]
 
     def __post_init__(self) -> None:
         levels = self.hierarchy.n_levels
         if len(self.measured) != levels or len(self.answers) != levels:
             raise StructureError(f"Give queries and answers for each of {levels} levels.")
 
-    def read(self, level: int, query: str, first: int, last: int) -> NDArray[np.int64]:
+    def read(self, level: int, query: str, first: int, last: int) -> Ints:
         return self.answers[level][query][first:last]

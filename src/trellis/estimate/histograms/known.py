@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.model.arrays import Floats, Ints
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.constraints import Constraints
 from trellis.model.tables.queries import TOTAL, Query, parse_query
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 CELLS_AT_ONCE = 1 << 20
 
@@ -44,10 +42,10 @@ class MarginalErrors:
     Classes x query cells; infinite where what is measured does not determine an answer.
     """
 
-    class_of: NDArray[np.int64]
-    std_errors: FloatArray
+    class_of: Ints
+    std_errors: Floats
 
-    def rows(self, first: int, last: int) -> FloatArray:
+    def rows(self, first: int, last: int) -> Floats:
         """Written out for a run of areas: areas x query cells."""
         return self.std_errors[self.class_of[first:last]]
 
@@ -63,7 +61,7 @@ class Occupied:
 
     evidence: HistogramEvidence
     sizes: tuple[int, ...]
-    kept: tuple[IntArray, ...] | None = None
+    kept: tuple[Ints, ...] | None = None
     """None if all areas are kept."""
     is_void: bool = False
     """Whether nobody can be anywhere; then no tree is left, and all areas are kept."""
@@ -105,7 +103,7 @@ class _KeptAreas:
 
     every: HistogramEvidence
     hierarchy: Hierarchy
-    kept: tuple[IntArray, ...]
+    kept: tuple[Ints, ...]
 
     @property
     def schema(self) -> Schema:
@@ -115,13 +113,13 @@ class _KeptAreas:
     def measured(self) -> Sequence[Mapping[str, float]]:
         return self.every.measured
 
-    def read(self, level: int, query: str, first: int, last: int) -> IntArray:
+    def read(self, level: int, query: str, first: int, last: int) -> Ints:
         chosen = self.kept[level][first:last]
         begin = int(chosen[0])
         return self.every.read(level, query, begin, int(chosen[-1]) + 1)[chosen - begin]
 
 
-def _pruned(hierarchy: Hierarchy, kept: Sequence[IntArray]) -> Hierarchy:
+def _pruned(hierarchy: Hierarchy, kept: Sequence[Ints]) -> Hierarchy:
     starts = [
         np.searchsorted(kept[level + 1], start[np.append(kept[level], start.size - 1)])
         for level, start in enumerate(hierarchy.child_start)

@@ -2,7 +2,7 @@
 
 An estimate made from the root down must leave room for the constraints further down: what the
 children must hold at least, their parent must hold, and what they can hold at most bounds it. What
-such bounds on single cells do not tell, `numerics.histograms.room` does.
+such bounds on single cells do not tell, `numerics.feasibility.feasible_below` does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.errors import Infeasible, StructureError
-from trellis.estimate.histograms.bounds import FamilyBound
 from trellis.estimate.histograms.evidence import HistogramEvidence
+from trellis.estimate.histograms.family.bounds import FamilyBound
 from trellis.model.tables.carried_bounds import Range, StatedRange, carried_bounds
 from trellis.model.tables.constraints import Constraints, LinearConstraint
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.histograms.room import Room
+from trellis.numerics.feasibility.feasible_below import FeasibleBelow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class LevelBounds:
 
 def level_bounds(
     evidence: HistogramEvidence, constraints: Constraints | None
-) -> tuple[list[LevelBounds], Room]:
+) -> tuple[list[LevelBounds], FeasibleBelow]:
     """The bounds of every level, root first, and what its areas can hold."""
     hierarchy, schema = evidence.hierarchy, evidence.schema
     constraints = constraints or Constraints.none(schema.n_cells)
@@ -77,7 +77,9 @@ def level_bounds(
         LevelBounds(ranges, tuple(s for s in here if s.group_of is not None))
         for ranges, here in zip(carried, stated, strict=True)
     ]
-    return levels, Room.of(hierarchy, schema, by_name, carried, stated, constraints.impossible)
+    return levels, FeasibleBelow.of(
+        hierarchy, schema, by_name, carried, stated, constraints.impossible
+    )
 
 
 def _exact_answers(

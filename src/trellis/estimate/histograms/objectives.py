@@ -7,21 +7,23 @@ from math import inf
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trellis.estimate.histograms.evidence import HistogramEvidence
-from trellis.estimate.histograms.family import weighted_queries
-from trellis.estimate.histograms.passes import coarse_information
-from trellis.estimate.histograms.queries import PreparedQueries
+from trellis.estimate.histograms.queries import PreparedQueries, coarsened, separates_cells
+from trellis.model.arrays import Floats, Ints
 from trellis.model.tables.queries import Query
-from trellis.numerics.histograms.commuting import Algebra
-from trellis.numerics.histograms.family_solver import UNWEIGHTED, Quadratic, Steep
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.least_squares.objective import (
+    BY_ROW,
+    UNWEIGHTED,
+    Quadratic,
+    StiffObjective,
+)
+from trellis.numerics.histograms.least_squares.stiff_directions import STIFF, Multipliers
+from trellis.numerics.histograms.least_squares.stiff_rows import cut_stiff_rows
+from trellis.numerics.histograms.least_squares.stiff_subtrees import StiffPrecisions, StiffSubtrees
 from trellis.numerics.histograms.marginals import MarginalTree, Stack
-from trellis.numerics.histograms.spine_variances import LevelPrecision, LevelSubtrees
-from trellis.numerics.histograms.steep import STEEP, Multipliers, SteepPrecisions, SteepSubtrees
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from trellis.numerics.histograms.tree_covariances import LevelPrecision, LevelSubtrees
 
 
 class Objective(Protocol):
@@ -31,14 +33,101 @@ class Objective(Protocol):
     def prepared(self) -> PreparedQueries: ...
 
     def quadratic(
-        self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
         ...
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-        """What is known of a marginal on its own: see `passes.fix_marginal`."""
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
+        """What is known of a marginal on its own: see `family.fixed_marginals`."""
         ...
+
+
+def weighted_queries(
+    prepared: PreparedQueries,
+    active: Ints,
+    stack: Stack,
+    values: Sequence[Floats],
+    weights: Sequence[Floats],
+    n_children: int,
+) -> tuple[Quadratic | StiffObjective, float, Floats]:
+    """The objective of measured queries, its least eigenvalue at least, and where to start.
+
+    `values` and `weights` (broadcastable to children x cells of the query) belong to the first
+    queries of `prepared`.
+    """
+    shape = (active.size, n_children)
+    diagonal, cells_measured = np.zeros(shape), np.zeros(shape)
+    rows_measured = np.zeros((stack.n_rows, n_children))
+    row_weight = np.zeros_like(rows_measured)
+    for i, (z, w) in enumerate(zip(values, weights, strict=True)):
+        query = prepared.queries[i]
+        w = np.broadcast_to(w, z.shape)
+        if separates_cells(query):
+            cells = query.cell_of[active]
+            diagonal += w[:, cells].T
+            cells_measured += (w * z)[:, cells].T
+        else:
+            place = stack.rows(prepared.marginal_of[i])
+            cells = stack.full_row[place]
+            row_weight[place] += w[:, cells].T
+            rows_measured[place] += (w * z)[:, cells].T
+    mu = float(diagonal.min())
+    x = cells_measured / np.where(diagonal > 0, diagonal, 1.0)
+    rows = rows_measured / np.where(row_weight > 0, row_weight, 1.0)
+    n_groups = stack.source.size
+    quadratic = Quadratic(
+        diagonal,
+        cells_measured,
+        row_weight,
+        np.zeros((0, n_children)),
+        np.zeros(n_groups, dtype=np.int64),
+        np.full(n_groups, BY_ROW),
+    )
+    return cut_stiff_rows(stack, quadratic, mu, rows, x), mu, x.copy()
+
+
+def coarse_information(
+    query: Query,
+    measured: Sequence[Query],
+    values: Sequence[Floats],
+    weights: Sequence[Floats],
+    n_children: int,
+) -> tuple[Floats, Floats]:
+    """W and b of the measured queries that are no finer than `query`.
+
+    `values` are children x cells, `weights` broadcast to them.
+    """
+    precision = np.zeros((query.n_cells, query.n_cells, n_children))
+    linear = np.zeros((query.n_cells, n_children))
+    for other, z, given in zip(measured, values, weights, strict=True):
+        if (coarse := coarsened(other, query)) is not None:
+            w, cell_of = np.broadcast_to(given, z.shape), coarse.cell_of
+            same = cell_of[:, np.newaxis] == cell_of
+            precision += same[:, :, np.newaxis] * w[:, cell_of].T
+            linear += (w * z)[:, cell_of].T
+    return precision, linear
+
+
+class GivenAnswers:
+    """Weighted least squares on answers that are given, query by query: children x cells."""
+
+    def __init__(
+        self, prepared: PreparedQueries, values: Sequence[Floats], weights: Sequence[Floats]
+    ) -> None:
+        self.prepared = prepared
+        self._values, self._weights = values, weights
+
+    def quadratic(
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
+        return weighted_queries(
+            self.prepared, active, stack, self._values, self._weights, last - first
+        )
+
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
+        measured = self.prepared.queries[: len(self._values)]
+        return coarse_information(query, measured, self._values, self._weights, last - first)
 
 
 class OwnMeasurements:
@@ -64,7 +153,7 @@ class OwnMeasurements:
         """The queries that `answers` has."""
         return tuple(self._weights)
 
-    def answers(self, first: int, last: int) -> list[FloatArray]:
+    def answers(self, first: int, last: int) -> list[Floats]:
         """The noisy answers of a run of nodes, query by query."""
         return [
             self._evidence.read(self._level, name, first, last).astype(np.float64)
@@ -72,14 +161,14 @@ class OwnMeasurements:
         ]
 
     def quadratic(
-        self, stack: Stack, active: IntArray, first: int, last: int
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+        self, stack: Stack, active: Ints, first: int, last: int
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         return weighted_queries(
             self.prepared, active, stack, self.answers(first, last), weights, last - first
         )
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
         weights = [np.full((1, 1), weight) for weight in self._weights.values()]
         measured = self.prepared.queries[: len(weights)]
         answers = self.answers(first, last)
@@ -91,7 +180,7 @@ class SubtreeEstimates:
 
     Minimises 1/2 (x - u)' J (x - u). What is known exactly has no precision and is a constraint;
     a little weight there changes no optimum and keeps the least eigenvalue away from 0. Where J is
-    far steeper in some directions than in others, they are cut: see `family_solver`.
+    far stiffer in some directions than in others, they are cut: see `solver`.
     """
 
     def __init__(
@@ -99,14 +188,14 @@ class SubtreeEstimates:
         algebra: Algebra,
         here: LevelPrecision,
         up: LevelSubtrees,
-        estimates: FloatArray,
+        estimates: Floats,
         bounded: Sequence[Query],
     ) -> None:
         least, greatest = _extremes(up)
-        self._steep = None
-        if greatest > STEEP * least:
-            self._steep = SteepPrecisions.of(algebra, up.covariance, here.free, here.exact)
-            self._written, self._least = self._steep.written["weigh"], self._steep.least
+        self._stiff = None
+        if greatest > STIFF * least:
+            self._stiff = StiffPrecisions.of(algebra, up.covariance, here.free, here.exact)
+            self._written, self._least = self._stiff.written["weigh"], self._stiff.least
         else:
             blocks = [
                 block + np.where(np.diag(exact), least, 0.0)
@@ -139,23 +228,21 @@ class SubtreeEstimates:
     def quadratic(
         self,
         stack: Stack,  # noqa: ARG002 - part of the protocol
-        active: IntArray,
+        active: Ints,
         first: int,
         last: int,
-    ) -> tuple[Quadratic | Steep, float, FloatArray]:
+    ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         classes = self._class_of[first:last]
         u = np.ascontiguousarray(self._estimates[:, first:last])
         mu, start = float(self._least[classes].min()), np.ascontiguousarray(u[active])
         whole = self._weighted(self._written, classes, u, active)
-        if self._steep is None:
+        if self._stiff is None:
             return whole, mu, start
-        cut = self._weighted(self._steep.cut, classes, u, active)
-        space = SteepSubtrees(self._steep, classes, active)
-        return Steep(whole, cut, Multipliers(space, u)), mu, start
+        cut = self._weighted(self._stiff.cut, classes, u, active)
+        space = StiffSubtrees(self._stiff, classes, active)
+        return StiffObjective(whole, cut, Multipliers(space, u)), mu, start
 
-    def _weighted(
-        self, written: FloatArray, classes: IntArray, u: FloatArray, active: IntArray
-    ) -> Quadratic:
+    def _weighted(self, written: Floats, classes: Ints, u: Floats, active: Ints) -> Quadratic:
         linear = self._algebra.apply(written, classes, u)[active]
         mix = np.ascontiguousarray(written[:, classes])
         diagonal = np.zeros(linear.shape)
@@ -164,7 +251,7 @@ class SubtreeEstimates:
         rows = np.zeros((0, u.shape[1]))
         return Quadratic(diagonal, linear, rows, mix, self._starts, self._atoms)
 
-    def coarse(self, query: Query, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
         k = query.n_cells
         spread = (query.cell_of[:, np.newaxis] == np.arange(k)).astype(np.float64)
         classes, child_class = np.unique(self._class_of[first:last], return_inverse=True)
@@ -178,7 +265,7 @@ class SubtreeEstimates:
         return precision, np.einsum("abc,bc->ac", precision, answer)
 
 
-def _pseudo_inverse(covariance: FloatArray) -> FloatArray:
+def _pseudo_inverse(covariance: Floats) -> Floats:
     """The inverse; where nothing varies, a constraint decides, and any weight will do."""
     values, vectors = np.linalg.eigh(covariance)
     varies = values > 1e-9 * max(values[-1], 1e-300)
@@ -194,7 +281,7 @@ def _extremes(up: LevelSubtrees) -> tuple[float, float]:
     return (1 / widest, greatest) if widest > 0 else (1.0, 1.0)
 
 
-def _cells_of(tree: MarginalTree, marginal: int) -> IntArray:
+def _cells_of(tree: MarginalTree, marginal: int) -> Ints:
     """The row within its marginal of each cell of the histogram."""
     stack = tree.stack
     path = [marginal]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from trellis.model.tables.queries import Query
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trellis.model.arrays import Ints
+from trellis.model.tables.queries import Query, is_finer
 from trellis.numerics.histograms.marginals import MarginalTree
+from trellis.numerics.histograms.whole_numbers.weighted_queries import WeightedQueries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,3 +43,22 @@ class PreparedQueries:
 def separates_cells(query: Query) -> bool:
     """Whether each cell of the query is one cell of the schema."""
     return query.n_cells == query.cell_of.size
+
+
+def coarsened(query: Query, within: Query) -> Query | None:
+    """`query` as a query on the cells of `within`; None unless it is coarser."""
+    if not is_finer(within, query):
+        return None
+    cell_of = np.zeros(within.n_cells, dtype=np.int32)
+    cell_of[within.cell_of] = query.cell_of
+    return replace(query, cell_of=cell_of)
+
+
+def stacked_queries(queries: Sequence[Query], weights: ArrayLike, active: Ints) -> WeightedQueries:
+    """The queries one after the other, on some cells of the schema."""
+    start = np.zeros(len(queries) + 1, dtype=np.int64)
+    np.cumsum([query.n_cells for query in queries], out=start[1:])
+    rows = np.zeros((len(queries), active.size), dtype=np.int64)
+    for g, query in enumerate(queries):
+        np.add(query.cell_of[active], start[g], out=rows[g])
+    return WeightedQueries(rows, start, np.asarray(weights, dtype=np.float64))

@@ -13,11 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray, isotonic_row
+from trellis.model.arrays import Floats, Ints
+from trellis.numerics.group_sizes.isotonic import isotonic_row
 
 
 @njit(nogil=True, cache=True)
-def diffuse_errors(leaves: FloatArray, groups: IntArray, out: IntArray) -> None:
+def diffuse_errors(leaves: Floats, groups: Ints, out: Ints) -> None:
     """Round the rows of `leaves`, cumulative counts of areas with so many `groups`, into `out`."""
     n_sizes = leaves.shape[1]
     sums, sizes = np.empty(n_sizes), np.empty(n_sizes)

@@ -26,12 +26,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from trellis.model.arrays import Ints
 from trellis.numerics.group_sizes.pruned_forest import TOP, PrunedForest, TreeShape, prune
 from trellis.numerics.group_sizes.unit_prices import (
     NO_PRICE,
     PRICE_LIMIT,
     Frames,
-    IntArray,
     Nodes,
     units_up_to,
 )
@@ -48,12 +48,12 @@ RAISES = 3
 
 def cheapest_units(
     shape: TreeShape,
-    rows: IntArray,
-    leaves: IntArray,
+    rows: Ints,
+    leaves: Ints,
     total: int,
     key: np.uint64,
     guess: int | None = None,
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Ints, Ints]:
     """The optimum for rows and leaves, both nodes x sizes. The caller has checked the range."""
     out_rows, out_leaves = np.zeros_like(rows), np.zeros_like(leaves)
     if total > 0:
@@ -66,7 +66,7 @@ def cheapest_units(
     return out_rows, out_leaves
 
 
-def units_worth_having(shape: TreeShape, rows: IntArray, leaves: IntArray, odd: int) -> int:
+def units_worth_having(shape: TreeShape, rows: Ints, leaves: Ints, odd: int) -> int:
     """The total when none is prescribed: all units of negative price and half of those of price 0.
 
     Units of price 0 change no cost; taking half of them favours neither side. Of an odd number
@@ -78,7 +78,7 @@ def units_worth_having(shape: TreeShape, rows: IntArray, leaves: IntArray, odd: 
     return least + (most - least + odd) // 2
 
 
-def guessed_price(shape: TreeShape, rows: IntArray, leaves: IntArray, total: int) -> int:
+def guessed_price(shape: TreeShape, rows: Ints, leaves: Ints, total: int) -> int:
     """A price that `total` units are likely to stay below, from some of the sizes.
 
     Counts of sizes differ by orders of magnitude, but what the fit adds to or takes from the
@@ -106,9 +106,7 @@ def guessed_price(shape: TreeShape, rows: IntArray, leaves: IntArray, total: int
     return min(price + 1 + ceil(2 * spread / max(slope, 1e-9)), PRICE_LIMIT)
 
 
-def _affording(
-    shape: TreeShape, rows: IntArray, leaves: IntArray, total: int, limit: int
-) -> PrunedForest:
+def _affording(shape: TreeShape, rows: Ints, leaves: Ints, total: int, limit: int) -> PrunedForest:
     """A forest with at least `total` units up to its limit, which is raised if need be."""
     for _ in range(RAISES):
         forest = prune(shape, rows, leaves, limit, total)
@@ -128,7 +126,7 @@ def _units_at(forest: PrunedForest, price: int) -> tuple[int, float]:
     )  # fmt: skip
 
 
-def _price_of(forest: PrunedForest, wanted: int, n_sizes: int) -> tuple[IntArray, int, float]:
+def _price_of(forest: PrunedForest, wanted: int, n_sizes: int) -> tuple[Ints, int, float]:
     """Units of each size when `wanted` of all are bought, the price of the last, the slope."""
     arrays = forest.nodes, forest.joins, forest.before, forest.leaf_weight, forest.frames
     _, price, _, _ = units_up_to(*arrays, TOP, 0, wanted)
@@ -141,7 +139,7 @@ def _price_of(forest: PrunedForest, wanted: int, n_sizes: int) -> tuple[IntArray
 
 
 @njit(nogil=True, cache=True)
-def extremes(table: IntArray) -> tuple[int, int]:
+def extremes(table: Ints) -> tuple[int, int]:
     """The least and the largest value, or 0 if that is beyond, in one pass."""
     least, largest = 0, 0
     for value in table.ravel():
@@ -152,12 +150,12 @@ def extremes(table: IntArray) -> tuple[int, int]:
 @njit(nogil=True, cache=True)
 def _units_of_trees(
     nodes: Nodes,
-    joins: IntArray,
-    before: IntArray,
+    joins: Ints,
+    before: Ints,
     leaf_weight: int,
     frames: Frames,
     price: int,
-    per_size: IntArray,
+    per_size: Ints,
 ) -> tuple[int, float]:
     total, slope = 0, 0.0
     for root in range(nodes[TOP].first, nodes[TOP].end):
@@ -174,16 +172,16 @@ def _units_of_trees(
 @njit(nogil=True, cache=True)
 def _hand_down(
     nodes: Nodes,
-    joins: IntArray,
-    before: IntArray,
-    leaf_row: IntArray,
-    leaf_value: IntArray,
+    joins: Ints,
+    before: Ints,
+    leaf_row: Ints,
+    leaf_value: Ints,
     leaf_weight: int,
     frames: Frames,
     total: int,
     key: np.uint64,
-    out_rows: IntArray,
-    out_leaves: IntArray,
+    out_rows: Ints,
+    out_leaves: Ints,
 ) -> None:
     """Give the top node `total` units and every node's units to its children."""
     given = np.zeros(nodes.size, np.int64)
@@ -214,16 +212,16 @@ def _hand_down(
 @njit(nogil=True, cache=True)
 def _to_children(
     nodes: Nodes,
-    joins: IntArray,
-    before: IntArray,
+    joins: Ints,
+    before: Ints,
     leaf_weight: int,
     frames: Frames,
     index: int,
     units: int,
     key: np.uint64,
     n_sizes: int,
-    given: IntArray,
-    last: IntArray,
+    given: Ints,
+    last: Ints,
     ranks: NDArray[np.uint64],
 ) -> None:
     """Children take their units up to the stopping price; surplus ties lose their last one."""
@@ -259,16 +257,16 @@ def _to_children(
 
 @njit(nogil=True, cache=True)
 def _to_leaves(
-    before: IntArray,
-    leaf_row: IntArray,
-    leaf_value: IntArray,
+    before: Ints,
+    leaf_row: Ints,
+    leaf_value: Ints,
     first: int,
     end: int,
     column: int,
     units: int,
     key: np.uint64,
     n_rows: int,
-    out_leaves: IntArray,
+    out_leaves: Ints,
     ranks: NDArray[np.uint64],
 ) -> None:
     """Level the leaves in play; the last, incomplete round goes to the least priorities."""

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from trellis.model.arrays import Floats, Ints
 from trellis.numerics.ties import priority
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)
-def isotonic_rows(values: FloatArray, out: FloatArray) -> None:
+def isotonic_rows(values: Floats, out: Floats) -> None:
     """The nearest non-decreasing row to each row of `values`."""
     sums, sizes = np.empty(values.shape[1]), np.empty(values.shape[1])
     for row in range(values.shape[0]):
@@ -32,12 +29,12 @@ def isotonic_rows(values: FloatArray, out: FloatArray) -> None:
 
 @njit(nogil=True, cache=True)
 def isotonic_row(
-    values: FloatArray,
+    values: Floats,
     low: float,
     high: float,
-    out: FloatArray,
-    sums: FloatArray,
-    sizes: FloatArray,
+    out: Floats,
+    sums: Floats,
+    sizes: Floats,
 ) -> None:
     """Pool violators, then clip to low .. high. `sums` and `sizes` are scratch; `out` may alias.
 
@@ -62,7 +59,7 @@ def isotonic_row(
 
 @njit(nogil=True, cache=True)
 def isotonic_whole_rows(
-    values: IntArray, high: IntArray, key: np.uint64, first_index: int, out: IntArray
+    values: Ints, high: Ints, key: np.uint64, first_index: int, out: Ints
 ) -> None:
     """The nearest non-decreasing whole row within 0 .. high to each row, in exact arithmetic.
 

@@ -27,7 +27,9 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from trellis.numerics.group_sizes.isotonic import FloatArray, IntArray, isotonic_row
+from trellis.model.arrays import Floats, Ints
+from trellis.numerics.group_sizes.isotonic import isotonic_row
+from trellis.numerics.trees.weights import share_of_gap, weight_of_own
 
 RunRows = Callable[..., list[float]]
 """Maps a kernel over runs of rows that fill arrays; see `trellis.execution.executor`."""
@@ -37,9 +39,7 @@ RELAXATION = 1.6
 CHECK_EVERY = 5
 
 
-def run_inline(
-    kernel: Callable[..., float], row_start: IntArray, *filled: FloatArray
-) -> list[float]:
+def run_inline(kernel: Callable[..., float], row_start: Ints, *filled: Floats) -> list[float]:
     """All rows in one call."""
     return [kernel(*filled, 0, row_start.size - 1)]
 
@@ -52,23 +52,23 @@ class TreeCoefficients:
     (1 for a leaf), `share` what a node takes of its parent's gap in the downward pass.
     """
 
-    first: IntArray
-    end: IntArray
-    own: FloatArray
-    share: FloatArray
+    first: Ints
+    end: Ints
+    own: Floats
+    share: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointFit:
     """`adding_up` satisfies the sums, `monotone` the order; `gap` is their largest difference."""
 
-    adding_up: FloatArray
-    monotone: FloatArray
+    adding_up: Floats
+    monotone: Floats
     gap: float
     rounds: int
 
 
-def tree_coefficients(first: IntArray, end: IntArray, weight: FloatArray) -> TreeCoefficients:
+def tree_coefficients(first: Ints, end: Ints, weight: Floats) -> TreeCoefficients:
     own, share = np.ones(first.size), np.ones(first.size)
     _coefficients(first, end, 1 / weight, own, share)
     return TreeCoefficients(first, end, own, share)
@@ -76,8 +76,8 @@ def tree_coefficients(first: IntArray, end: IntArray, weight: FloatArray) -> Tre
 
 def joint_fit(
     tree: TreeCoefficients,
-    noisy: FloatArray,
-    groups: FloatArray,
+    noisy: Floats,
+    groups: Floats,
     tolerance: float,
     most_rounds: int,
     run: RunRows = run_inline,
@@ -104,30 +104,27 @@ def joint_fit(
 
 
 @njit(nogil=True, cache=True)
-def _coefficients(
-    first: IntArray, end: IntArray, variance: FloatArray, own: FloatArray, share: FloatArray
-) -> None:
-    """See `trellis.numerics.tree_gls`; here every node is measured."""
+def _coefficients(first: Ints, end: Ints, variance: Floats, own: Floats, share: Floats) -> None:
+    """See `trellis.numerics.trees.gls`; here every node is measured."""
     subtree = variance.copy()
     for node in range(first.size - 1, -1, -1):
         if end[node] > first[node]:
             total = subtree[first[node] : end[node]].sum()
-            own[node] = total / (total + variance[node])
+            own[node] = weight_of_own(total, variance[node])
             subtree[node] = own[node] * variance[node]
-            share[first[node] : end[node]] = subtree[first[node] : end[node]] / total
+            for child in range(first[node], end[node]):
+                share[child] = share_of_gap(subtree[child], total)
 
 
 @njit(nogil=True, cache=True)
-def _targets(y: FloatArray, z: FloatArray, u: FloatArray, penalty: float, x: FloatArray) -> None:
+def _targets(y: Floats, z: Floats, u: Floats, penalty: float, x: Floats) -> None:
     for node in range(x.shape[0]):
         for s in range(x.shape[1]):
             x[node, s] = (y[node, s] + penalty * (z[node, s] - u[node, s])) / (1 + penalty)
 
 
 @njit(nogil=True, cache=True)
-def _add_up(
-    first: IntArray, end: IntArray, own: FloatArray, share: FloatArray, x: FloatArray
-) -> None:
+def _add_up(first: Ints, end: Ints, own: Floats, share: Floats, x: Floats) -> None:
     """Replace x by its least-squares projection on the tables that add up."""
     n_sizes = x.shape[1]
     sums = np.empty(n_sizes)
@@ -151,9 +148,7 @@ def _add_up(
 
 
 @njit(nogil=True, cache=True)
-def _make_monotone(
-    x: FloatArray, groups: FloatArray, z: FloatArray, first: int, last: int
-) -> float:
+def _make_monotone(x: Floats, groups: Floats, z: Floats, first: int, last: int) -> float:
     sums, sizes = np.empty(x.shape[1]), np.empty(x.shape[1])
     for node in range(first, last):
         isotonic_row(x[node], 0.0, groups[node], z[node], sums, sizes)
@@ -162,11 +157,11 @@ def _make_monotone(
 
 @njit(nogil=True, cache=True)
 def _relaxed_step(
-    x: FloatArray,
-    groups: FloatArray,
+    x: Floats,
+    groups: Floats,
     relaxation: float,
-    z: FloatArray,
-    u: FloatArray,
+    z: Floats,
+    u: Floats,
     first: int,
     last: int,
 ) -> float:

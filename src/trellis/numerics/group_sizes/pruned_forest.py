@@ -12,14 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from trellis.numerics.group_sizes.unit_prices import (
-    FRAME,
-    NODE,
-    PRICE_LIMIT,
-    Frames,
-    IntArray,
-    Nodes,
-)
+from trellis.model.arrays import Ints
+from trellis.numerics.group_sizes.unit_prices import FRAME, NODE, PRICE_LIMIT, Frames, Nodes
 
 TOP = 0
 """Index of the node that holds the trees of all sizes together and has no measurement."""
@@ -36,10 +30,10 @@ class TreeShape:
     rows (a family). Weights are whole and positive, equal within a level.
     """
 
-    level_start: IntArray
-    first: IntArray
-    end: IntArray
-    weight: IntArray
+    level_start: Ints
+    first: Ints
+    end: Ints
+    weight: Ints
     leaf_weight: int
 
     @property
@@ -60,18 +54,16 @@ class PrunedForest:
     """
 
     nodes: Nodes
-    joins: IntArray
-    before: IntArray
-    leaf_row: IntArray
-    leaf_value: IntArray
+    joins: Ints
+    before: Ints
+    leaf_row: Ints
+    leaf_value: Ints
     leaf_weight: int
     limit: int
     frames: Frames
 
 
-def prune(
-    shape: TreeShape, rows: IntArray, leaves: IntArray, limit: int, most_units: int
-) -> PrunedForest:
+def prune(shape: TreeShape, rows: Ints, leaves: Ints, limit: int, most_units: int) -> PrunedForest:
     """All that can hold units at prices up to `limit` while no node holds over `most_units`."""
     n_families = int(shape.level_start[-1] - shape.level_start[-2])
     path = _path_prices(shape.level_start, shape.first, shape.end, shape.weight, rows)
@@ -94,9 +86,7 @@ def prune(
 
 
 @njit(nogil=True, cache=True)
-def _path_prices(
-    level_start: IntArray, first: IntArray, end: IntArray, weight: IntArray, rows: IntArray
-) -> IntArray:
+def _path_prices(level_start: Ints, first: Ints, end: Ints, weight: Ints, rows: Ints) -> Ints:
     """The sum of w (1 - 2 y) from each row up to its root."""
     path = np.empty_like(rows)
     for row in range(rows.shape[0]):
@@ -111,14 +101,14 @@ def _path_prices(
 
 @njit(nogil=True, cache=True)
 def _least_and_count(
-    first: IntArray,
-    end: IntArray,
-    path: IntArray,
-    leaves: IntArray,
+    first: Ints,
+    end: Ints,
+    path: Ints,
+    leaves: Ints,
     n_families: int,
     leaf_weight: int,
     limit: int,
-) -> tuple[IntArray, IntArray]:
+) -> tuple[Ints, Ints]:
     """Per family and size: the least value a leaf in reach may have, and how many have it."""
     least = np.empty((n_families, leaves.shape[1]), np.int64)
     count = np.zeros((n_families, leaves.shape[1]), np.int64)
@@ -136,7 +126,7 @@ def _least_and_count(
 
 
 @njit(nogil=True, cache=True)
-def _in_reach(level_start: IntArray, first: IntArray, end: IntArray, count: IntArray) -> IntArray:
+def _in_reach(level_start: Ints, first: Ints, end: Ints, count: Ints) -> Ints:
     """How many leaves in reach there are below each row, per size."""
     skipped = level_start[-2]
     below = np.zeros((level_start[-1], count.shape[1]), np.int64)
@@ -149,7 +139,7 @@ def _in_reach(level_start: IntArray, first: IntArray, end: IntArray, count: IntA
 
 
 @njit(nogil=True, cache=True)
-def _number_rows(level_start: IntArray, in_reach: IntArray) -> tuple[IntArray, int]:
+def _number_rows(level_start: Ints, in_reach: Ints) -> tuple[Ints, int]:
     """Numbers of the rows in reach by level, size and row, and how many there are with the top.
 
     Rows out of reach have the number that the next one in reach has.
@@ -165,14 +155,14 @@ def _number_rows(level_start: IntArray, in_reach: IntArray) -> tuple[IntArray, i
 
 @njit(nogil=True, cache=True)
 def _lay_out(
-    level_start: IntArray,
-    first: IntArray,
-    end: IntArray,
-    weight: IntArray,
-    rows: IntArray,
-    in_reach: IntArray,
+    level_start: Ints,
+    first: Ints,
+    end: Ints,
+    weight: Ints,
+    rows: Ints,
+    in_reach: Ints,
     limit: int,
-) -> tuple[Nodes, IntArray]:
+) -> tuple[Nodes, Ints]:
     """The nodes in reach, linked, and where each family's leaves of each size begin."""
     number, n_nodes = _number_rows(level_start, in_reach)
     last_level, n_sizes, skipped = level_start.size - 2, rows.shape[1], level_start[-2]
@@ -209,13 +199,13 @@ def _lay_out(
 
 @njit(nogil=True, cache=True)
 def _gather(
-    first: IntArray,
-    end: IntArray,
-    leaves: IntArray,
-    least: IntArray,
-    leaf_start: IntArray,
-    leaf_row: IntArray,
-    leaf_value: IntArray,
+    first: Ints,
+    end: Ints,
+    leaves: Ints,
+    least: Ints,
+    leaf_start: Ints,
+    leaf_row: Ints,
+    leaf_value: Ints,
 ) -> None:
     """Copy the leaves in reach; `leaf_start` is used up."""
     skipped = first.size - least.shape[0]
@@ -235,10 +225,10 @@ def _price_families(
     nodes: Nodes,
     leaf_weight: int,
     most_units: int,
-    leaf_row: IntArray,
-    leaf_value: IntArray,
-    joins: IntArray,
-    before: IntArray,
+    leaf_row: Ints,
+    leaf_value: Ints,
+    joins: Ints,
+    before: Ints,
 ) -> None:
     """Sort each family's leaves, largest first, and price them; drop those that join too late."""
     scratch = np.empty(3 * MOST_RANKED, np.int64)
@@ -265,7 +255,7 @@ def _price_families(
 
 
 @njit(nogil=True, cache=True)
-def sort_descending(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
+def sort_descending(keys: Ints, items: Ints, scratch: Ints) -> None:
     """Sort `keys`, largest first, and `items` along with them, in place.
 
     Counting for each key how many are larger takes no branch that could be mispredicted, and is
@@ -278,7 +268,7 @@ def sort_descending(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _sort_by_ranks(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
+def _sort_by_ranks(keys: Ints, items: Ints, scratch: Ints) -> None:
     n = keys.size
     sorted_keys, sorted_items = scratch[:n], scratch[n : 2 * n]
     n_equal = scratch[2 * n : 3 * n]  # by rank: how many keys of this rank are in their place
@@ -295,7 +285,7 @@ def _sort_by_ranks(keys: IntArray, items: IntArray, scratch: IntArray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _shell_sort(keys: IntArray, items: IntArray) -> None:
+def _shell_sort(keys: Ints, items: Ints) -> None:
     gap = 1
     while gap < keys.size // 9:
         gap = 3 * gap + 1

@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from trellis.model.arrays import Ints
+
 Nodes = Any
 """An array of `NODE`; type checkers do not know the fields of records."""
 
@@ -85,8 +85,8 @@ NEWTON_STEPS = 12
 
 @njit(nogil=True, cache=True)
 def units_of_family(
-    joins: IntArray,
-    before: IntArray,
+    joins: Ints,
+    before: Ints,
     first: int,
     end: int,
     weight: int,
@@ -119,8 +119,8 @@ def units_of_family(
 @njit(nogil=True, cache=True)
 def units_up_to(
     nodes: Nodes,
-    joins: IntArray,
-    before: IntArray,
+    joins: Ints,
+    before: Ints,
     leaf_weight: int,
     frames: Frames,
     index: int,
@@ -191,8 +191,8 @@ def _add(frame: Any, units: int, last: int, following: int, slope: float) -> Non
 def _add_families(
     frame: Any,
     nodes: Nodes,
-    joins: IntArray,
-    before: IntArray,
+    joins: Ints,
+    before: Ints,
     leaf_weight: int,
     first: int,
     end: int,

@@ -15,9 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from trellis.model.arrays import Ints, Marks
 from trellis.numerics.histograms.fastmath import REORDER
 
-IntArray = NDArray[np.int64]
 CELLS = -1
 """The source of a marginal that is added up from the cells themselves."""
 
@@ -29,11 +29,11 @@ class Stack(NamedTuple):
     `link[link_start[g] + s]`. `full_row` says which cell of the query a row stands for.
     """
 
-    source: IntArray
-    row_start: IntArray
-    link_start: IntArray
-    link: IntArray
-    full_row: IntArray
+    source: Ints
+    row_start: Ints
+    link_start: Ints
+    link: Ints
+    full_row: Ints
 
     @property
     def n_rows(self) -> int:
@@ -54,7 +54,7 @@ class MarginalTree:
     n_cells: int
     order: tuple[int, ...]
     stack: Stack
-    is_whole: NDArray[np.bool_]
+    is_whole: Marks
 
     @classmethod
     def of(
@@ -86,12 +86,12 @@ class MarginalTree:
         whole = [bool(is_whole[i]) if is_whole else False for i in order]
         return cls(n_cells, tuple(order), stack, np.array(whole, dtype=bool))
 
-    def restrict(self, cells: IntArray) -> Stack:
+    def restrict(self, cells: Ints) -> Stack:
         """The marginals of these cells alone, without the rows that none of them falls into."""
         return Stack(*_restrict(*self.stack, self.is_whole, cells))
 
 
-def _link(fine: NDArray[Any], coarse: NDArray[Any], size: int) -> IntArray | None:
+def _link(fine: NDArray[Any], coarse: NDArray[Any], size: int) -> Ints | None:
     """Which coarse cell each fine cell lies in; None if some lies in two."""
     link = np.zeros(size, dtype=np.int64)
     link[fine] = coarse

@@ -20,7 +20,7 @@ from trellis.model.tables.queries import named_query, parse_query
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.areas import Category
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.histograms.commuting import Algebra
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
 from trellis.planning.allocation.components import components
 from trellis.planning.allocation.data_free import Aim, Split, least_error, optimal_budgets
 from trellis.planning.allocation.rational_shares import rational_shares, shares_rounded_up
@@ -36,7 +36,7 @@ from trellis.planning.allocation.targets import (
 from trellis.planning.budget.allocation import split_budget
 from trellis.planning.forecast.area_variance import AreaAim, AreaModel, MeasuredTree
 from trellis.planning.forecast.expected_variance import Slot, VarianceModel
-from trellis.planning.forecast.tree_shape import SpineShape
+from trellis.planning.forecast.tree_shape import TreeShape
 from trellis.planning.spine.measured import SpineTrees
 from trellis.privacy.accounting.zcdp import zcdp_rho
 from trellis.privacy.budget import LEAST, MOST, Budget
@@ -86,7 +86,7 @@ class Scene:
             slots.append(Slot(levels.index(key[0]), parts))
             names |= dict.fromkeys(mix)
         return VarianceModel(
-            SpineShape.of(self.hierarchy),
+            TreeShape.of(self.hierarchy),
             Algebra.of(self.schema.shape, [parse_query(self.schema, name) for name in names]),
             tuple(slots),
             tuple(levels.index(name) for name in self.exact),

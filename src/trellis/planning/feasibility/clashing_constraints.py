@@ -13,9 +13,9 @@ from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, Linea
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.schema import Schema
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.clashes import clashing_rows
-from trellis.numerics.histograms.room import Room
-from trellis.numerics.histograms.whole_program import Clashing, Whose
+from trellis.numerics.feasibility.clashes import clashing_rows
+from trellis.numerics.feasibility.feasible_below import FeasibleBelow
+from trellis.numerics.feasibility.whole_program import Clashing, Whose
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ MOST_TOLD = 6
 
 
 def clash_in_words(
-    constraints: Constraints, schema: Schema, room: Room, level: int, area: int
+    constraints: Constraints, schema: Schema, room: FeasibleBelow, level: int, area: int
 ) -> str:
     """Why an area can hold nothing.
 
@@ -54,7 +54,9 @@ def _in_words(hierarchy: Hierarchy, level: int, area: int, bounds: Sequence[str]
     )
 
 
-def _bound_in_words(constraints: Constraints, schema: Schema, room: Room, bound: Clashing) -> str:
+def _bound_in_words(
+    constraints: Constraints, schema: Schema, room: FeasibleBelow, bound: Clashing
+) -> str:
     """As stated, or else as a range that follows from what is."""
     tree, level = room.hierarchy, bound.level
     cell = _cell_name(parse_query(schema, bound.query), bound.cell)
@@ -93,7 +95,7 @@ class _Row:
 
 
 def _family_rows(
-    constraints: Constraints, schema: Schema, room: Room, level: int, area: int
+    constraints: Constraints, schema: Schema, room: FeasibleBelow, level: int, area: int
 ) -> list[_Row]:
     """Bounds of the area itself, on the sum of its children, and of each child."""
     hierarchy = room.hierarchy

@@ -2,7 +2,7 @@
 
 Every level gets what follows from below and between queries (`model.carried_bounds`). Where bounds
 on single cells leave it open, whole counts that keep all constraints are looked for
-(`numerics.histograms.room`).
+(`numerics.feasibility.feasible_below`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BYTES_PER_KIND = 1000
 """Memory of one kind of cell of one area in the program that looks for whole counts."""
 
 if TYPE_CHECKING:
-    from trellis.numerics.histograms.room import Room
+    from trellis.numerics.feasibility.feasible_below import FeasibleBelow
 
 
 def implied_bounds(
@@ -51,12 +51,12 @@ def check_feasible(constraints: Constraints, hierarchy: Hierarchy, schema: Schem
     if not constraints.linear:
         return
     # Commands that only check do without these if there are no constraints.
-    from trellis.numerics.histograms.room import Room
+    from trellis.numerics.feasibility.feasible_below import FeasibleBelow
     from trellis.planning.feasibility.clashing_constraints import clash_in_words
 
     queries, stated = _stated_ranges(constraints, hierarchy, schema)
     carried = carried_bounds(hierarchy, queries, stated, constraints.impossible)
-    room = Room.of(hierarchy, schema, queries, carried, stated, constraints.impossible)
+    room = FeasibleBelow.of(hierarchy, schema, queries, carried, stated, constraints.impossible)
     found = _crossed(room) or _impossible(room)
     if found is not None:
         raise SpecError(clash_in_words(constraints, schema, room, *found))
@@ -76,7 +76,7 @@ def check_program_size(
     """
     if memory is None or not constraints.linear:
         return
-    from trellis.numerics.histograms.room import Room
+    from trellis.numerics.feasibility.feasible_below import FeasibleBelow
 
     queries, stated = _stated_ranges(constraints, hierarchy, schema)
     carried = carried_bounds(hierarchy, queries, stated, constraints.impossible)
@@ -88,7 +88,7 @@ def check_program_size(
         stated[level].append(StatedRange(TOTAL, Range(one_more, one_more)))
         queries[TOTAL] = total
         carried = carried_bounds(hierarchy, queries, stated, constraints.impossible)
-    room = Room.of(hierarchy, schema, queries, carried, stated, constraints.impossible)
+    room = FeasibleBelow.of(hierarchy, schema, queries, carried, stated, constraints.impossible)
     areas = sum(int(flags.sum()) for flags in room.written_out)
     needed = areas * room.kinds.n_cells * BYTES_PER_KIND
     if needed > memory:
@@ -99,7 +99,7 @@ def check_program_size(
         )
 
 
-def _crossed(room: Room) -> tuple[int, int] | None:
+def _crossed(room: FeasibleBelow) -> tuple[int, int] | None:
     """The lowest level, and an area of it, with a range that holds nothing."""
     for level in reversed(range(room.hierarchy.n_levels)):
         for found in room.ranges[level].values():
@@ -109,7 +109,7 @@ def _crossed(room: Room) -> tuple[int, int] | None:
     return None
 
 
-def _impossible(room: Room) -> tuple[int, int] | None:
+def _impossible(room: FeasibleBelow) -> tuple[int, int] | None:
     """The level and area of the smallest subtree that can hold nothing."""
     if not room.written_out[0].any() or room.is_possible(0, 0):
         return None

@@ -1,6 +1,6 @@
 r"""Variances of areas of any shape on a tree whose noise follows few classes, and their gradients.
 
-The recursion is that of `trellis.numerics.areas_on_trees`, for all areas at once and for classes of
+The recursion is that of `trellis.numerics.trees.areas`, for all areas at once and for classes of
 alike nodes: nodes of a class have the precision q (1 / variance) of the class. Leaves of one family
 and class are alike and kept as one entry, so that a state is a few thousand numbers. Upwards,
 

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.tables.queries import Query
-from trellis.numerics.histograms.commuting import Algebra, Blocks, CellKinds
-from trellis.planning.forecast.tree_shape import Floats, SolvedSpine, SpineShape
+from trellis.numerics.histograms.algebra.cell_kinds import CellKinds
+from trellis.numerics.histograms.algebra.query_algebra import Algebra
+from trellis.numerics.histograms.algebra.subspaces import Blocks
+from trellis.planning.forecast.tree_shape import Floats, SolvedTree, TreeShape
 
 STEP = 1e-40
 """Imaginary, so that no rounding spoils a derivative."""
@@ -56,7 +58,7 @@ class VarianceModel:
     `unit` / budget is the parameter of the noise. `exact` are the levels whose totals are exact.
     """
 
-    shape: SpineShape
+    shape: TreeShape
     algebra: Algebra
     slots: tuple[Slot, ...]
     exact: tuple[int, ...]
@@ -101,7 +103,7 @@ class VarianceModel:
             matrices[load.level] = matrices[load.level] + part if load.level in matrices else part
         return matrices
 
-    def _solved(self, precisions: Floats) -> Iterator[tuple[int, SolvedSpine]]:
+    def _solved(self, precisions: Floats) -> Iterator[tuple[int, SolvedTree]]:
         """The tree, solved on each subspace in turn."""
         for i, subspace in enumerate(self.algebra.subspaces):
             operators = self._asked.operators[i]

@@ -1,6 +1,6 @@
 """Variances of the best linear unbiased estimates where all areas of a level have the same noise.
 
-The recursion is that of `trellis.numerics.tree_gls`, level by level in NumPy: commands that only
+The recursion is that of `trellis.numerics.trees.gls`, level by level in NumPy: commands that only
 check a release load no compiler.
 """
 

@@ -1,6 +1,6 @@
 r"""Covariances of best linear unbiased estimates, from the shape of the tree alone.
 
-The recursions are those of `trellis.numerics.histograms.spine_variances`, for one subspace of the
+The recursions are those of `trellis.numerics.histograms.tree_covariances`, for one subspace of the
 algebra of queries: numbers for counts, small matrices where recodes are measured. With L the
 precision of a level's measurements,
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.histograms.spine_variances import inverse
+from trellis.numerics.histograms.tree_covariances import inverse
 
 Floats = NDArray[np.float64]
 Matrices = NDArray[np.float64]
@@ -31,7 +31,7 @@ Free = Sequence[NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpineShape:
+class TreeShape:
     """A tree without names; the leaves of a family are one entry of the last level."""
 
     child_start: tuple[NDArray[np.int64], ...]  # of all levels but the last two
@@ -39,7 +39,7 @@ class SpineShape:
     published: tuple[NDArray[np.int64], ...]  # areas that are published, by entry and level
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy) -> SpineShape:
+    def of(cls, hierarchy: Hierarchy) -> TreeShape:
         areas = [(~passing).astype(np.int64) for passing in hierarchy.passes_through]
         if hierarchy.n_levels == 1:
             return cls((), np.ones(1, dtype=np.int64), (areas[0],))
@@ -51,7 +51,7 @@ class SpineShape:
     def n_levels(self) -> int:
         return len(self.published)
 
-    def solve(self, precision: Sequence[Floats], free: Free) -> SolvedSpine:
+    def solve(self, precision: Sequence[Floats], free: Free) -> SolvedTree:
         """Both passes; `precision` has one matrix per level."""
         leaf = inverse(precision[-1][np.newaxis], free[-1])
         subtree: list[Matrices] = [leaf]
@@ -67,7 +67,7 @@ class SpineShape:
             s = inverse(total, free[level + 1])
             below.insert(0, s[which])
             subtree.insert(0, inverse(precision[level] + s, free[level])[which])
-        return SolvedSpine(self, subtree, below, self._down(subtree, below))
+        return SolvedTree(self, subtree, below, self._down(subtree, below))
 
     def _down(self, subtree: list[Matrices], below: list[Matrices]) -> list[Matrices]:
         final = [subtree[0]]
@@ -90,10 +90,10 @@ class SpineShape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SolvedSpine:
+class SolvedTree:
     """Covariances of subtrees (P), precisions of what is below (S), final covariances (K)."""
 
-    shape: SpineShape
+    shape: TreeShape
     subtree: list[Matrices]
     below: list[Matrices]
     final: list[Matrices]

@@ -19,7 +19,7 @@ def distances(
     `labels` holds one entity code, or None, per leaf in order. An entity that is a node has
     distance 1.
     """
-    from trellis.numerics.areas_on_trees import entity_distances  # compiles
+    from trellis.numerics.trees.areas import entity_distances  # compiles
 
     category = Category.of(labels)
     found = entity_distances(hierarchy, category)

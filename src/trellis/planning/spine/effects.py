@@ -65,8 +65,8 @@ def entity_effects(
     conventional: Plan,
 ) -> list[EntityEffects]:
     """Published levels, root first, then the categories."""
-    from trellis.numerics.area_errors import AreaErrors  # compiles
-    from trellis.numerics.areas_on_trees import entity_distances
+    from trellis.numerics.trees.area_errors import AreaErrors  # compiles
+    from trellis.numerics.trees.areas import entity_distances
 
     before, after = AreaErrors.on(conventional, hierarchy), AreaErrors.on(plan, hierarchy, spine)
     levels = [Category.of_level(hierarchy, level) for level in range(hierarchy.n_levels)]

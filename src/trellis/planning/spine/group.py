@@ -32,7 +32,7 @@ def group_level(
     that is possible, if the group has at most int(sqrt(n)) + `fanout_cutoff` of the parent's n
     areas, and the off-spine distances sorted from the largest down do not get worse.
     """
-    from trellis.numerics.sibling_groups import merge_siblings  # compiles
+    from trellis.numerics.trees.sibling_groups import merge_siblings  # compiles
 
     check_cutoff(fanout_cutoff)
     index = require_level(hierarchy, level, 1, "the root has no siblings to group.")

@@ -88,7 +88,7 @@ class Search:
             yield (*redrawn, Bypass()) if skip else tuple(redrawn)
 
     def _evaluate(self, steps: tuple[Step, ...]) -> Candidate:
-        from trellis.numerics.area_errors import AreaErrors  # compiles
+        from trellis.numerics.trees.area_errors import AreaErrors  # compiles
 
         plan, exact = self.conventional, self.conventional.unprotected_totals
         some = next(query for query in plan.queries if query.noise is not None)

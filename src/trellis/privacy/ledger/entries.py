@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from trellis.privacy.changes import PARTITION, Table
-from trellis.privacy.flow_changes import FlowQuery, FlowTable
-from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 from trellis.privacy.guarantee import Charge, Guarantee
 from trellis.privacy.ledger.account import Cost
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.neighbours import Neighbours
 from trellis.privacy.protection import Protection
+from trellis.privacy.tables import read_table, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +90,9 @@ def guarantee_from_json(text: str) -> Guarantee:
 
 def _table_to_json(table: Table) -> list[Any]:
     """Nothing for a partition, so that ledgers of counts alone look as they always did."""
-    if isinstance(table, FlowTable):
-        return [str(table.query), table.trips]
-    return [str(table.query), table.max_quantity] if isinstance(table, SizeTable) else []
+    form = written(table)
+    return [] if table == PARTITION else [form.name, form.bound]
 
 
 def _table_from_json(fields: list[Any]) -> Table:
-    if not fields:
-        return PARTITION
-    query, bound = fields
-    if query in frozenset(FlowQuery):
-        return FlowTable(FlowQuery(query), bound)
-    return SizeTable(SizeQuery(query), bound)
+    return read_table(*fields) if fields else PARTITION

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trellis.model.plans.methods import GLS, GLS_TOPDOWN, TOPDOWN, Method
 from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.statement import attacks_in_words, guarantee_in_words
@@ -44,7 +45,7 @@ tracts, and 14 times from its blocks. For a difference between neighbours it is 
 
 def errors_in_markdown(plan: Plan) -> str:
     """The section on margins of error."""
-    errors = _ABOUT_ERRORS[plan.method.name]
+    errors = _about_errors(plan.method)
     if plan.method.has_variances:
         instead = "Use the published level that is the sum" + (
             "." if plan.design.by_query else ", or have it released under `areas` in the spec."
@@ -55,6 +56,12 @@ def errors_in_markdown(plan: Plan) -> str:
 {errors}
 
 Noise was added once, to protect people. It is independent of errors that the data had before."""
+
+
+def _about_errors(method: Method) -> str:
+    """What is said of a method, or else of all that promise the same."""
+    alike = (GLS_TOPDOWN if method.whole else GLS) if method.has_variances else TOPDOWN
+    return _ABOUT_ERRORS.get(method.name, _ABOUT_ERRORS[alike.name])
 
 
 def confidence_in_words(plan: Plan) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from trellis.errors import RunFolderError
 from trellis.estimate.histograms.estimators import (
-    MarginalEstimate,
     estimate_gls,
     estimate_gls_topdown,
     estimate_topdown,
@@ -20,7 +19,7 @@ from trellis.estimate.histograms.known import known_facts
 from trellis.evaluate.report import HISTOGRAM_SECTIONS, Sections
 from trellis.model.plans.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
-from trellis.model.results.histogram_estimates import HistogramEstimates, Margin, Table
+from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.constraints import Constraints
 from trellis.model.tables.rules import enforced_rules
@@ -113,41 +112,18 @@ def estimate_histograms(
     known: Sequence[SparseCounts] = (),
 ) -> HistogramEstimates:
     """By the method of the plan; `known` are counts that decided what was measured."""
-    tables, passes = plan.design_as(HistogramDesign).tables, plan.design_as(HistogramDesign).passes
+    design = plan.design_as(HistogramDesign)
     if not plan.method.whole:
-        margins = _margins(estimate_gls(evidence, marginals=tables, facts=facts))
+        margins = estimate_gls(evidence, marginals=design.tables, facts=facts)
         return HistogramEstimates(evidence.hierarchy, plan.schema, (), margins)
-    rules = enforced_rules(plan.schema, plan.design_as(HistogramDesign))
-    if not plan.method.looks_below:
-        found = estimate_topdown(
-            evidence,
-            tie_seed,
-            constraints=constraints,
-            edit_rules=rules,
-            passes=passes,
-            known=known,
-        )
-    else:
-        found = estimate_gls_topdown(
-            evidence,
-            tie_seed,
-            marginals=tables,
-            constraints=constraints,
-            edit_rules=rules,
-            passes=passes,
-            facts=facts,
-        )
-    margins = _margins(found.marginals)
-    return HistogramEstimates(
-        evidence.hierarchy, plan.schema, found.counts, margins, found.distance
-    )
-
-
-def _margins(marginals: Mapping[Table, MarginalEstimate]) -> dict[Table, Margin]:
-    return {
-        table: Margin(marginal.centre, marginal.errors.class_of, marginal.errors.std_errors)
-        for table, marginal in marginals.items()
+    kept = {
+        "constraints": constraints,
+        "edit_rules": enforced_rules(plan.schema, design),
+        "passes": design.passes,
     }
+    if not plan.method.looks_below:
+        return estimate_topdown(evidence, tie_seed, known=known, **kept)
+    return estimate_gls_topdown(evidence, tie_seed, marginals=design.tables, facts=facts, **kept)
 
 
 RULES = (

@@ -18,7 +18,7 @@ from trellis.model.results.estimates import Estimates
 from trellis.model.results.exact_totals import ExactTotals, category_range, level_range, settled
 from trellis.model.results.measurements import Measurements
 from trellis.model.trees.hierarchy import Hierarchy
-from trellis.numerics.area_errors import AreaErrors
+from trellis.numerics.trees.area_errors import AreaErrors
 from trellis.storage.estimates import (
     read_area_estimates,
     read_estimates,

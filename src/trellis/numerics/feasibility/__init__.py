@@ -1,0 +1,1 @@
+"""Which bounds can be kept together, and whole counts that keep them."""

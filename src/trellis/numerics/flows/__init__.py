@@ -1,0 +1,1 @@
+"""Flows on the part of their tree that was measured."""

@@ -1,0 +1,1 @@
+"""The algebra of weighted sums of marginal queries."""

@@ -1,0 +1,1 @@
+"""Real children of a family, by least squares."""

@@ -1,0 +1,1 @@
+"""Edit rules of a family, kept by exchanging whole units."""

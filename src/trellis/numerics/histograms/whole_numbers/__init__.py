@@ -1,0 +1,1 @@
+"""Whole children of a family, near real ones."""

@@ -1,0 +1,1 @@
+"""Whole children nearest to their estimates, family by family."""
