@@ -18,6 +18,7 @@ from trellis.spec import SPECS, Spec
 from trellis.spec.counts import CountsSpec
 from trellis.spec.reading.older import OLDER
 from trellis.spec.reading.yaml_reader import read_yaml
+from trellis.storage.formats import FORMAT
 from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 
@@ -253,3 +254,12 @@ def test_exit_codes_are_the_documented_ones():
     codes = {terminal.BAD_INPUT, terminal.BROKEN_PROMISE, terminal.INTERRUPTED, 0}
     listed = re.findall(r"^\| `(\d+)` \|", COMMANDS_PAGE, re.MULTILINE)
     assert {int(code) for code in listed} == codes
+
+
+# -- the run folder -------------------------------------------------------------------------------
+
+
+def test_format_is_the_documented_one():
+    page = (DOCS / "run-folder.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"The form of the file, (\d+)\.", page)) == {str(FORMAT)}
+    assert f"a key `format`, {FORMAT} at present" in page
