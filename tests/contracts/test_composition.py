@@ -39,7 +39,7 @@ def test_refusals_are_short_and_name_what_is_refused(outcomes):
 
 def named(feature: str) -> str:
     """The key or option of a feature; of one that has none, its words in the report."""
-    found = re.search(r"`(?:privacy\.|plan )?([^` :]+)", feature)
+    found = re.search(r"`(?:privacy\.|plan --)?([^` :]+)", feature)
     return found[1] if found else "report"
 
 
