@@ -14,7 +14,9 @@ from pathlib import Path
 from textwrap import wrap
 
 HERE = Path(__file__).parent
-WIDTH, MARGIN, GAP, BAND = 1000, 16, 10, 112
+WIDTH, MARGIN, LEFT, GAP = 1000, 16, 50, 10
+LETTER = 6.1
+"""The width of a letter of size 11, and a little more."""
 PUBLIC, TRUTH, INK, LINE = "#eef3f7", "#f6d5cf", "#1d2b36", "#8fa3b2"
 
 
@@ -35,47 +37,51 @@ def rooms_of_truth() -> list[str]:
 
 
 def picture() -> str:
-    rows = layers()
-    height = MARGIN + len(rows) * (BAND + GAP) + 46
-    body = "".join(_band(rows[i], MARGIN + i * (BAND + GAP)) for i in range(len(rows)))
+    body, top = [], MARGIN
+    for names in layers():
+        width = _room_width(names)
+        lines = [wrap(_purpose(name), int((width - 16) / LETTER)) for name in names]
+        height = 40 + 14 * max(map(len, lines))
+        for i, name in enumerate(names):
+            body.append(_room(name, lines[i], (LEFT + i * (width + GAP), top, width, height)))
+        top += height + GAP
+    height = top + 40
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'font-family="system-ui, sans-serif" fill="{INK}">\n'
         "<title>Packages of Trellis in layers; imports point downwards</title>\n"
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>\n'
-        f"{_arrow(height)}{body}{_legend(height - 30)}</svg>\n"
+        f"{_arrow(top)}{''.join(body)}{_legend(top + 8)}</svg>\n"
     )
 
 
-def _band(names: list[str], top: int) -> str:
-    left, right = MARGIN + 34, WIDTH - MARGIN
-    width = (right - left - GAP * (len(names) - 1)) / len(names)
-    return "".join(_room(n, left + i * (width + GAP), top, width) for i, n in enumerate(names))
+def _room_width(names: list[str]) -> float:
+    return (WIDTH - MARGIN - LEFT - GAP * (len(names) - 1)) / len(names)
 
 
-def _room(name: str, left: float, top: int, width: float) -> str:
+def _room(name: str, lines: list[str], box: tuple[float, float, float, float]) -> str:
+    left, top, width, height = box
     colour = TRUTH if name in rooms_of_truth() else PUBLIC
-    box = (
-        f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{BAND}" rx="6" '
+    shape = (
+        f'<rect x="{left:.1f}" y="{top}" width="{width:.1f}" height="{height}" rx="6" '
         f'fill="{colour}" stroke="{LINE}"/>\n'
     )
     title = _text(name + "/" * (name != "errors"), left + 10, top + 22, 15, "bold")
-    lines = wrap(_purpose(name), int((width - 16) / 6.1))
     said = "".join(_text(line, left + 10, top + 40 + 14 * i, 11) for i, line in enumerate(lines))
-    return box + title + said + _chips(name, left + 10, top + BAND - 8)
+    return shape + title + said + _chips(name, left + width - 8, top + 8)
 
 
-def _chips(name: str, left: float, bottom: int) -> str:
+def _chips(name: str, right: float, top: float) -> str:
     """Parts of a package where true counts live, if not all of it does."""
-    inside = [n.partition(".")[2] for n in rooms_of_truth() if n.startswith(f"{name}.")]
     out = []
-    for part in inside:
-        width = 7 * len(part) + 12
+    for part in (n.partition(".")[2] for n in rooms_of_truth() if n.startswith(f"{name}.")):
+        width = LETTER * len(part) + 12
+        right -= width
         out.append(
-            f'<rect x="{left:.1f}" y="{bottom - 14}" width="{width}" height="17" rx="4" '
-            f'fill="{TRUTH}" stroke="{LINE}"/>\n' + _text(part, left + 6, bottom - 1, 11)
+            f'<rect x="{right:.1f}" y="{top}" width="{width:.1f}" height="17" rx="4" '
+            f'fill="{TRUTH}" stroke="{LINE}"/>\n' + _text(part, right + 6, top + 12.5, 11)
         )
-        left += width + 6
+        right -= 6
     return "".join(out)
 
 
@@ -85,18 +91,18 @@ def _purpose(name: str) -> str:
     return re.split(r"[.;:](?: |$)", said, maxsplit=1)[0]
 
 
-def _arrow(height: int) -> str:
-    x, top, bottom = MARGIN + 10, MARGIN + 4, height - 56
+def _arrow(bottom: float) -> str:
+    x, top = MARGIN + 10, MARGIN + 4
     middle = (top + bottom) / 2
     return (
-        f'<path d="M{x} {top}V{bottom}m-6 -10l6 10l6 -10" fill="none" stroke="{INK}"/>\n'
+        f'<path d="M{x} {top}V{bottom - GAP}m-6 -10l6 10l6 -10" fill="none" stroke="{INK}"/>\n'
         f'<text x="{x + 16}" y="{middle}" font-size="12" text-anchor="middle" '
         f'transform="rotate(-90 {x + 16} {middle})">imports point downwards</text>\n'
     )
 
 
-def _legend(top: int) -> str:
-    left = MARGIN + 34
+def _legend(top: float) -> str:
+    left = LEFT
     truth = "true counts live here, and nowhere else"
     return (
         f'<rect x="{left}" y="{top}" width="16" height="16" rx="3" fill="{TRUTH}" '
