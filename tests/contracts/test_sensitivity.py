@@ -1,144 +1,104 @@
 """Privacy contract: by brute force, no neighbour moves the measurements further than was charged.
 
-Tiny worlds are enumerated completely. A neighbour is made of records, tabulated by the real
-ingest, and answered by the real measurement step; the accountant's claims are taken from the plan.
-Every kind of release joins by adding its worlds.
+Tiny worlds are enumerated completely. A neighbour is made of records, tabulated by the real ingest,
+and answered by the real measurement step; the accountant's claims are taken from the plan. Every
+kind of release joins through its world in `tests/kinds/`.
 """
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from __future__ import annotations
 
-import pyarrow as pa
+from fractions import Fraction
+
 import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
-from trellis.ingest.records.counts import tabulate
-from trellis.model import Hierarchy, Plan, PlannedQuery, Schema
-from trellis.model.plans.answers import answers
-from trellis.model.plans.shares import Shares
-from trellis.planning.kinds.counts import CountsRequest, plan_counts
-from trellis.privacy.budget import Budget
+from kinds import WITH_TOYS, WORLDS, require_worlds
+from kinds.counts import OnTree
+from kinds.group_sizes import SizesCase
+from kinds.histograms import HistogramCase
+from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.privacy.changes import Partition
+from trellis.privacy.group_size_changes import SizeQuery
+from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 
-HIERARCHY = Hierarchy.from_paths(
-    [("r", "a", "a1"), ("r", "a", "a2"), ("r", "b", "b1"), ("r", "c")], ["nation", "state", "town"]
-)
-LEAVES = HIERARCHY.codes("town").tolist()
-STATE_OF = dict(zip(LEAVES, HIERARCHY.parents(2).tolist(), strict=True))
+CASES = [(kind, case) for kind, world in WITH_TOYS.items() for case in world.cases()]
+MUTANTS = [(kind, name) for kind, world in WITH_TOYS.items() for name in world.mutants()]
 
 
-@dataclass(frozen=True)
-class World:
-    neighbours: Neighbours
-    m: int
-    n_cells: int
-    unprotected: tuple[str, ...]
-    budget: Budget
+def assert_within_charge(case, plan, measured=None, reached=Fraction(0)) -> None:
+    """Each query within its sensitivity, and the worst neighbour within what was charged."""
+    answer, known = measured or case.measured, {}
 
-    def plan(self) -> Plan:
-        request = CountsRequest(
-            "tiny", "tiny", "person", self.neighbours, self.m, self.budget, Shares(),
-            self.unprotected, "gls_topdown", Fraction(9, 10),
-        )  # fmt: skip
-        schema = Schema({"cell": [f"c{i}" for i in range(self.n_cells)]})
-        return plan_counts(request, HIERARCHY, schema, "digest")
+    def answers(content):
+        if content not in known:
+            known[content] = answer(plan, content)
+        return known[content]
 
-    def pairs(self):
-        """All pairs of contents of one unit that neighbouring data sets may differ in."""
-        places = list(product(LEAVES, range(self.n_cells)))
-        contents = [c for size in range(self.m + 1) for c in
-                    combinations_with_replacement(places, size)]  # fmt: skip
-        if self.neighbours is Neighbours.ADD_REMOVE:
-            return [(content, ()) for content in contents]
-        within = self.plan().protection.within
-        return [
-            (a, b)
-            for a, b in product(contents, contents)
-            if len(a) == len(b) and (within is None or states(a) == states(b))
-        ]
+    worst, stated = worst_cost(plan, case.pairs(), answers), stated_cost(plan)
+    assert worst <= stated
+    assert worst >= stated * reached
 
 
-def states(content):
-    """With exact totals by state, each record is replaced by one of the same state."""
-    return sorted(STATE_OF[leaf] for leaf, _ in content)
+@pytest.mark.parametrize(("kind", "case"), CASES, ids=str)
+def test_no_neighbour_moves_further_than_charged(kind, case):
+    plan = case.plan()
+    assert_within_charge(case, plan, reached=case.reached(plan))
 
 
-WORLDS = [
-    World(neighbours, m, n_cells, unprotected, budget)
-    for neighbours, m, n_cells, unprotected, budget in product(
-        Neighbours, (1, 2), (1, 2), ((), ("state",)),
-        (Budget(rho=Fraction(1)), Budget(epsilon=Fraction(1))),
-    )
-    if not (unprotected and (neighbours is Neighbours.ADD_REMOVE or n_cells > 1))
-]  # fmt: skip
+@pytest.mark.parametrize(("kind", "name"), MUTANTS)
+def test_mutation_is_caught(kind, name):
+    mutant = WITH_TOYS[kind].mutants()[name]()
+    with pytest.raises(AssertionError, match=mutant.says or None):
+        assert_within_charge(mutant.case, mutant.plan, mutant.measured)
 
 
-def answers_of(plan: Plan, content, n_cells: int):
-    """What is measured when only this unit's records are in the data."""
-    cells = [f"c{i}" for i in range(n_cells)]
-    columns = {"town": [leaf for leaf, _ in content]}
-    for i, name in enumerate(cells):
-        columns[name] = [int(cell == i) for _, cell in content]
-    types = {"town": pa.string(), **dict.fromkeys(cells, pa.int64())}
-    table = pa.table({name: pa.array(columns[name], types[name]) for name in types})
-    counts = tabulate(table, HIERARCHY, "town", {name: {name: 1} for name in cells})
-    return answers(plan, HIERARCHY, counts.leaves)
+# -- the worlds are worth something ---------------------------------------------------------------
 
 
-def assert_within_charge(plan: Plan, pairs, n_cells: int) -> None:
-    """Each query within its sensitivity; the worst neighbour costs exactly what was charged."""
-    cache = {}
+def test_a_kind_without_a_world_fails_collection():
+    require_worlds(WORLDS, WORLDS)
+    with pytest.raises(LookupError, match="No world for kind means"):
+        require_worlds([*WORLDS, "means"], WORLDS)
 
-    def measured(content):
-        if content not in cache:
-            cache[content] = answers_of(plan, content, n_cells)
-        return cache[content]
 
+@pytest.mark.parametrize("kind", WITH_TOYS)
+def test_worlds_have_both_neighbours_both_laws_and_several_records(kind):
+    plans = [case.plan() for case in WITH_TOYS[kind].cases()]
+    assert {plan.protection.neighbours for plan in plans} == set(Neighbours)
+    assert {type(q.noise) for p in plans for q in p.queries if q.noise} == {
+        DiscreteGaussian, DiscreteLaplace
+    }  # fmt: skip
+    assert any(plan.protection.max_contribution > 1 for plan in plans)
+    assert {plan.kind for plan in plans} == {kind}
+
+
+@pytest.mark.parametrize("kind", WITH_TOYS)
+def test_most_prices_are_tight(kind):
+    cases = WITH_TOYS[kind].cases()
+    tight = [case for case in cases if case.reached(case.plan()) > Fraction(1, 2)]
+    assert len(tight) > len(cases) / 2
+
+
+@pytest.mark.parametrize("case", [c for _, c in CASES if isinstance(c, OnTree)], ids=str)
+def test_counts_are_charged_as_partitions(case):
+    plan = case.plan()
     changes = [plan.privacy.change(charge) for charge in plan.privacy.charges]
     assert all(change.l1 == plan.protection.l1 for change in changes)
     assert all(change.l2_squared == plan.protection.l2_squared for change in changes)
-    assert worst_cost(plan, pairs, measured) == stated_cost(plan)
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=str)
-def test_no_neighbour_moves_further_than_charged(world):
-    assert_within_charge(world.plan(), world.pairs(), world.n_cells)
+def test_histograms_have_every_kind_of_query():
+    case = next(case for _, case in CASES if isinstance(case, HistogramCase))
+    assert {q.query for q in case.plan().queries} == {"total", "sex", "adult * sex", "detailed"}
 
 
-# -- mutations: each must make the check above fail -----------------------------------------------
-
-MUTANT_WORLD = World(Neighbours.REPLACE, 1, 1, (), Budget(rho=Fraction(1)))
-
-
-def test_mutation_forgotten_factor_of_replace_is_caught():
-    plan = MUTANT_WORLD.plan()
-    wrong = replace(plan, protection=replace(plan.protection, neighbours=Neighbours.ADD_REMOVE))
-    with pytest.raises(AssertionError):
-        assert_within_charge(wrong, MUTANT_WORLD.pairs(), 1)
+def test_every_method_of_group_sizes_measures_one_of_the_tables_above():
+    covered = {SIZE_METHODS[case.method].query for _, case in CASES if isinstance(case, SizesCase)}
+    assert {m.query for m in SIZE_METHODS.values()} == covered == set(SizeQuery)
 
 
-def test_mutation_contribution_bound_too_small_is_caught():
-    world = replace(MUTANT_WORLD, m=2)
-    with pytest.raises(AssertionError):
-        assert_within_charge(MUTANT_WORLD.plan(), world.pairs(), 1)
-
-
-def test_mutation_exact_total_of_a_protected_level_is_caught():
-    plan = MUTANT_WORLD.plan()
-    leak = PlannedQuery("state", "total", Fraction(0), None)
-    kept = [q for q in plan.queries if q.level != "state"]
-    shares = [replace(q, share=Fraction(1)) if q.noise else q for q in kept]
-    with pytest.raises(AssertionError, match="exact and moves"):
-        assert_within_charge(replace(plan, queries=(*shares, leak)), MUTANT_WORLD.pairs(), 1)
-
-
-def test_mutation_record_counted_twice_is_caught(monkeypatch):
-    once = answers_of
-
-    def twice(plan, content, n_cells):
-        return [2 * answer for answer in once(plan, content, n_cells)]
-
-    monkeypatch.setattr(f"{__name__}.answers_of", twice)
-    with pytest.raises(AssertionError):
-        assert_within_charge(MUTANT_WORLD.plan(), MUTANT_WORLD.pairs(), 1)
+def test_a_sum_of_bounded_values_moves_as_far_as_its_bound():
+    for neighbours, sides in ((Neighbours.ADD_REMOVE, 1), (Neighbours.REPLACE, 2)):
+        change = Partition(7).change(neighbours, 3)
+        assert (change.l1, change.l2_squared) == (sides * 21, sides * 21**2)

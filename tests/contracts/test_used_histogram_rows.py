@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from contracts.neighbours import stated_cost, worst_cost
-from contracts.test_histogram_sensitivity import GAUSSIAN, LAPLACE, World, tabulated
 from histogram_release_worlds import SCHEMA, TREE, histogram_plan
+from kinds.histograms import GAUSSIAN, LAPLACE, HistogramCase, tabulated
 from seeded_bits import SeededBits
 from trellis.confidential.histograms import TrueHistograms
 from trellis.measure import histograms as measuring
@@ -30,7 +30,7 @@ from trellis.workflow.confidential.histogram_descent import measure_used_histogr
 from trellis.workflow.confidential.measuring import folder_digest
 
 WORLDS = [
-    World(neighbours, m, (), budget)
+    HistogramCase(neighbours, m, (), budget)
     for neighbours, m, budget in product(Neighbours, (1, 2), (GAUSSIAN, LAPLACE))
 ]
 SHARES_LEFT = (0.3, 0.7, 1.0)
@@ -93,7 +93,7 @@ def test_no_neighbour_moves_used_rows_further_than_charged(tmp_path, world):
 
 
 def test_mutation_a_row_that_is_measured_twice_is_caught(tmp_path, monkeypatch):
-    world = World(Neighbours.REPLACE, 1, (), GAUSSIAN)
+    world = HistogramCase(Neighbours.REPLACE, 1, (), GAUSSIAN)
     decide(tmp_path, 1.0)
     once = SparseCounts.marginal_rows
 

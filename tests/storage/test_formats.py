@@ -107,3 +107,14 @@ def test_an_older_folder_states_what_its_spec_required(tmp_path):
     shown = CliRunner().invoke(app, ["account", str(run)])
     assert "only changes that keep it are protected" in " ".join(shown.output.split())
     assert read_plan(run / "plan.json").protection.required == (NOT_KNOWN,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_old_specs_are_read_as_they_are_written_now(tmp_path, kind):
+    """So that an old run is resumed with its own spec, and compared with the truth."""
+    folder = RunFolder(unpack(kind, tmp_path))
+    spec = folder.public_spec()
+    assert spec.kind == ("histograms" if "histogram" in kind else kind)
+    assert spec.kind == folder.plan().kind
+    assert folder.is_of(spec)
+    assert not folder.is_of(spec.model_copy(update={"release": "other"}))

@@ -160,8 +160,9 @@ class Areas(Source):
 class Hierarchy:
     """The public tree of areas, in one of four layouts; made by one of the `from_` methods.
 
-    >>> paths = [("all", "north", "ash"), ("all", "north", "elm")]
-    >>> towns = tr.Hierarchy.from_paths(paths, ["country", "region", "town"])
+    >>> towns = tr.Hierarchy.from_paths(
+    ...     [("all", "north", "ash"), ("all", "north", "elm")], ["country", "region", "town"]
+    ... )
     >>> towns.levels
     ('country', 'region', 'town')
     """
