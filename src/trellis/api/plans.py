@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,6 +20,12 @@ from trellis.storage.plans import plan_to_json
 from trellis.workflow.preparing.prepare import prepare, with_forecast
 from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Progress, Silent
+
+if TYPE_CHECKING:  # loaded when they are needed
+    from trellis.api.runs import Run
+    from trellis.planning.spine.search import Candidate
+    from trellis.workflow.outlook.plan_report import PlanReport
+    from trellis.workflow.outlook.simulation import Simulation
 
 
 class Plan:
@@ -123,7 +129,7 @@ class Plan:
     def simulate(
         self, releases: int, prior: str | Path | Mapping[str, Any] | None = None,
         progress: Progress | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Simulation | None:  # fmt: skip
         """Releases of public counts as if they were the truth; nothing is spent."""
         given = None
         if prior is not None:
@@ -131,24 +137,24 @@ class Plan:
             given = PriorSpec(**keys)
         return self._report(releases=releases, prior=given, progress=progress).simulation
 
-    def suggest(self) -> Any:
+    def suggest(self) -> list[Candidate]:
         """Settings of a spine for the areas of interest, best first."""
         from trellis.workflow.outlook.suggest import suggest
 
         return suggest(self.spec, self.spec.frames)
 
-    def report(self, **options: Any) -> Any:
+    def report(self, **options: Any) -> PlanReport:
         """All that `trellis plan` shows: errors, targets, comparison, simulation, warnings."""
         return self._report(**options)
 
-    def _report(self, **options: Any) -> Any:
+    def _report(self, **options: Any) -> PlanReport:
         from trellis.workflow.outlook.plan_report import plan_report
 
         return plan_report(self.spec, self.spec.frames, **options)
 
     # -- what comes next ------------------------------------------------------------------------
 
-    def measure(self, out: str | Path | None = None, **options: Any) -> Any:
+    def measure(self, out: str | Path | None = None, **options: Any) -> Run:
         """Charge the ledger, draw noise once, and write measurements: a `Run`.
 
         `new_edition` confirms that the records have changed, `same_records` that the same records
