@@ -76,7 +76,7 @@ def main(other: Path, runs: int) -> None:
     print(f"seconds of processor time, median of {runs}")
     print(f"{'':26}{'before':>10}{'after':>10}{'ratio':>8}")
     for name, code in PIECES.items():
-        work = _release(code.split()[1]) if code.startswith("RUN") else _program(code)
+        work = _release(code.split()[1], other) if code.startswith("RUN") else _program(code)
         for tree in (other, HERE):
             work(tree)
         pairs = [(work(other), work(HERE)) for _ in range(runs)]
@@ -88,11 +88,11 @@ def _program(code: str) -> Callable[[Path], float]:
     return lambda tree: _cpu(tree, "-c", code)
 
 
-def _release(example: str) -> Callable[[Path], float]:
-    """A complete release of an example, or of a demo that both trees read in place."""
+def _release(example: str, other: Path) -> Callable[[Path], float]:
+    """A complete release of an example, or of a demo: the other tree's, which both can read."""
     demo = Path(tempfile.mkdtemp()) / example
     if example in DEMOS:
-        _cpu(HERE, "-c", TRELLIS, "demo", *DEMOS[example], "--quiet", "--out", str(demo))
+        _cpu(other, "-c", TRELLIS, "demo", *DEMOS[example], "--quiet", "--out", str(demo))
 
     def work(tree: Path) -> float:
         folder = demo if example in DEMOS else _with_data(tree, example)
