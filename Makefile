@@ -33,7 +33,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks
 
 docs: $(STAMPS)/dev
-	for page in docs/reproductions/*.py; do $(BIN)/python "$$page" || exit 1; done
+	for page in docs/api/make_pages.py docs/pictures/*.py docs/reproductions/*.py; do $(BIN)/python "$$page" || exit 1; done
 
 clean:
 	rm -rf $(VENV) dist .hypothesis .pytest_cache .ruff_cache .import_linter_cache

@@ -18,7 +18,7 @@ from time import perf_counter
 import numpy as np
 
 from trellis.privacy.accounting import Accountant
-from trellis.privacy.accounting.bracket import bracket_curve
+from trellis.privacy.accounting.distributions.bracket import bracket_curve
 from trellis.privacy.accounting.privacy_curve import forget
 from trellis.privacy.mechanisms import DiscreteGaussian
 

@@ -1,7 +1,7 @@
 """Writes budget-allocation.md and its pictures: figures 2 to 6 of the paper, redone.
 
 Run `python docs/reproductions/budget_allocation.py`; it takes about a minute. Laplace noise is
-drawn anew in every run, so simulated errors vary a little.
+drawn again in every run, so simulated errors vary a little.
 
 Paper: Ko, Ziani and Fioretto, "Optimal Allocation of Privacy Budget on Hierarchical Data Release".
 """

@@ -22,7 +22,7 @@ from trellis.privacy.accounting import (
     tight_zcdp_epsilons,
     zcdp_epsilon,
 )
-from trellis.privacy.accounting.lattice import gaussian_law
+from trellis.privacy.accounting.distributions.lattice import gaussian_law
 from trellis.privacy.accounting.profiles import (
     ATTRIBUTE_IN_WORDS,
     LOCATION_IN_WORDS,

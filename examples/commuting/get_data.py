@@ -27,7 +27,7 @@ STATES, COUNTIES, TRACTS_OF_COUNTY, DRAWS = 6, 8, 12, 20_000
 def main() -> None:
     if TRACTS.exists():
         origin = (pq.read_schema(TRACTS).metadata or {}).get(b"origin", b"unknown origin").decode()
-        print(f"data/ is filled already ({origin}); delete it to make it anew.")
+        print(f"data/ is filled already ({origin}); delete it to make it again.")
         return
     if CENSUS.is_file():
         flows, origin = pq.read_table(CENSUS), "census of 2000"

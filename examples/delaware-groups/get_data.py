@@ -23,7 +23,7 @@ SHARES = (0.08, 0.65, 0.21, 0.003, 0.032, 0.0003, 0.002, 0.0227)
 def main() -> None:
     if TARGET.exists():
         origin = (pq.read_schema(TARGET).metadata or {}).get(b"origin", b"unknown origin").decode()
-        print(f"{TARGET.relative_to(HERE)} is there already ({origin}); delete it to make it anew.")
+        print(f"{TARGET.relative_to(HERE)} is there already ({origin}); delete it to remake it.")
         return
     columns = ["geoid", *(f"{kind}_{group}" for kind in ("pop", "vap") for group in GROUPS)]
     if CENSUS.is_file():

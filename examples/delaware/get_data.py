@@ -24,7 +24,7 @@ N_GROUPS, N_BLOCKS = 574, 24_115
 def main() -> None:
     if TARGET.exists():
         origin = (pq.read_schema(TARGET).metadata or {}).get(b"origin", b"unknown origin").decode()
-        print(f"{TARGET.relative_to(HERE)} is there already ({origin}); delete it to make it anew.")
+        print(f"{TARGET.relative_to(HERE)} is there already ({origin}); delete it to remake it.")
         return
     if CENSUS.is_file():
         table, origin = pq.read_table(CENSUS, columns=COLUMNS), "census of 2010"

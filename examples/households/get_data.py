@@ -28,7 +28,7 @@ N_TRACTS = 1_500
 def main() -> None:
     if TRACTS.exists():
         origin = (pq.read_schema(TRACTS).metadata or {}).get(b"origin", b"unknown origin").decode()
-        print(f"data/ is filled already ({origin}); delete it to make it anew.")
+        print(f"data/ is filled already ({origin}); delete it to make it again.")
         return
     if CENSUS.is_file():
         table, origin = pq.read_table(CENSUS, columns=["geoid", *COLUMNS]), "census of 2000"

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 def main() -> None:
     if (HERE / "data" / "people.parquet").exists():
-        print("data/ is there already; delete it to make it anew.")
+        print("data/ is there already; delete it to make it again.")
         return
     n_blocks = int(sys.argv[1]) if len(sys.argv) > 1 else N_BLOCKS
     people = write_histogram_data(HERE, n_blocks)

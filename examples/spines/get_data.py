@@ -1,7 +1,8 @@
 """Puts blocks of Rhode Island and New Mexico into data/, or made-up ones that look like them.
 
-The census files are taken from `shared/data` beside the checkout. Where that is absent, small
-states are generated: the same columns and codes, areas that cut across block groups, nobody real.
+The census files are taken from `shared/data` next to the checkout. If that folder is
+absent, small states are generated: the same columns and codes, areas that cut across block groups,
+no real people.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main() -> None:
     for name, table in tables.items():
         target = DATA / f"{name}.parquet"
         if target.exists():
-            print(f"{target.relative_to(HERE)} is there already; delete it to make it anew.")
+            print(f"{target.relative_to(HERE)} is there already; delete it to make it again.")
             continue
         pq.write_table(table.replace_schema_metadata(None), target)
         origin = "census of 2020" if is_real else "made up"

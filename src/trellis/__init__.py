@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trellis.api.evaluation import compare
-    from trellis.api.functions import check, plan, run
+    from trellis.api.evaluation import evaluate_run
+    from trellis.api.functions import check, plan, run, verify_run
     from trellis.api.inputs import (
         Areas,
         Gaussian,
@@ -29,13 +29,15 @@ if TYPE_CHECKING:
         Register,
         Unit,
     )
+    from trellis.api.ledgers import Ledger
+    from trellis.api.logs import confidential_log
     from trellis.api.plans import Plan
     from trellis.api.releases import Release
     from trellis.api.runs import Run
     from trellis.api.specs import Counts, Flows, GroupSizes, Histograms, Spec, load
     from trellis.api.tables import Table
     from trellis.privacy.accounting.accountant import Accountant
-    from trellis.privacy.ledger import Ledger
+    from trellis.samples.files import demo, starter
 
 __version__ = "0.1.0"
 
@@ -49,7 +51,7 @@ _HOME = {
     "Hierarchy": "trellis.api.inputs",
     "Histograms": "trellis.api.specs",
     "Laplace": "trellis.api.inputs",
-    "Ledger": "trellis.privacy.ledger",
+    "Ledger": "trellis.api.ledgers",
     "Optimal": "trellis.api.inputs",
     "Plan": "trellis.api.plans",
     "Records": "trellis.api.inputs",
@@ -60,16 +62,21 @@ _HOME = {
     "Table": "trellis.api.tables",
     "Unit": "trellis.api.inputs",
     "check": "trellis.api.functions",
-    "compare": "trellis.api.evaluation",
+    "confidential_log": "trellis.api.logs",
+    "demo": "trellis.samples.files",
+    "evaluate_run": "trellis.api.evaluation",
     "load": "trellis.api.specs",
     "plan": "trellis.api.functions",
     "run": "trellis.api.functions",
+    "starter": "trellis.samples.files",
+    "verify_run": "trellis.api.functions",
 }
 
 __all__ = [
     "Accountant", "Areas", "Counts", "Flows", "Gaussian", "GroupSizes", "Hierarchy", "Histograms",
     "Laplace", "Ledger", "Optimal", "Plan", "Records", "Register", "Release", "Run", "Spec",
-    "Table", "Unit", "check", "compare", "load", "plan", "run",
+    "Table", "Unit", "check", "confidential_log", "demo", "evaluate_run", "load", "plan", "run",
+    "starter", "verify_run",
 ]  # fmt: skip
 
 

@@ -439,7 +439,7 @@ def test_demo_leaves_an_editable_spec_and_says_what_to_do_next(tmp_path):
     assert str(out / "runs" / "demo" / "privacy.json") in said
     before = hashes(out)
     again = succeed("demo", "--out", out)
-    assert "is there already and is used as it is" in again.replace("\n", " ")
+    assert "exists already and is used as it is" in again.replace("\n", " ")
     assert hashes(out) == before
 
 

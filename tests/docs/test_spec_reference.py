@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import pyarrow as pa
 import pytest
@@ -14,8 +14,11 @@ from pydantic.fields import FieldInfo
 from trellis.cli.app import app
 from trellis.errors import TrellisError
 from trellis.model.plans.shares import Shares
-from trellis.spec import Spec
+from trellis.spec import SPECS, Spec
+from trellis.spec.counts import CountsSpec
+from trellis.spec.reading.older import OLDER
 from trellis.spec.reading.yaml_reader import read_yaml
+from trellis.storage.formats import FORMAT
 from trellis.workflow.frames import Frames
 from trellis.workflow.preparing.prepare import prepare
 
@@ -59,35 +62,99 @@ def default_in_words(field: FieldInfo) -> str:
             return f"`{value}`"
 
 
-KEYS = dict(keys_of(Spec))
-ROWS = {
-    row[1]: row[2]
-    for row in re.finditer(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|[^|]*\|$", SPEC_PAGE, re.MULTILINE)
-}
+EVERY, TABULAR = "Keys of every kind", "Keys of counts and histograms"
+PARTS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", SPEC_PAGE, re.MULTILINE | re.DOTALL))
+"""The page by its headings."""
 
 
-def test_every_key_is_in_the_reference_and_no_other():
-    assert sorted(ROWS) == sorted(KEYS)
+def parts_of(kind: str) -> list[str]:
+    """Where the keys of a kind are documented; what is said later is more special."""
+    shared = [TABULAR] if kind in ("counts", "histograms") else []
+    return [EVERY, *shared, f"`kind: {kind}`"]
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_default_is_the_documented_one(key):
-    assert ROWS[key] == default_in_words(KEYS[key])
+def rows_of(part: str) -> dict[str, str]:
+    found = re.findall(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|[^|]*\|$", PARTS[part], re.MULTILINE)
+    assert len(dict(found)) == len(found), f"{part}: a key is listed twice"
+    return dict(found)
+
+
+def documented(kind: str) -> dict[str, str]:
+    return {key: default for part in parts_of(kind) for key, default in rows_of(part).items()}
+
+
+def keys_of_kind(kind: str) -> dict[str, FieldInfo]:
+    # In a file, the kind is what tells the classes apart: there it has no default.
+    return {**dict(keys_of(SPECS[kind])), "kind": Spec.model_fields["kind"]}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_every_key_of_a_kind_is_in_the_reference_and_no_other(kind):
+    assert sorted(documented(kind)) == sorted(keys_of_kind(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [(kind, key) for kind in SPECS for key in keys_of_kind(kind)]
+)
+def test_default_is_the_documented_one(kind, key):
+    assert documented(kind)[key] == default_in_words(keys_of_kind(kind)[key])
+
+
+def test_every_table_of_keys_belongs_to_a_kind():
+    """A table under another heading would be compared with nothing."""
+    checked = {part for kind in SPECS for part in parts_of(kind)}
+    with_keys = {part for part, text in PARTS.items() if "| key | type | default |" in text}
+    assert with_keys == checked
 
 
 def test_a_missing_key_would_be_noticed():
-    class Wider(Spec):
+    class Wider(CountsSpec):
         colour: str = "red"
 
-    assert set(dict(keys_of(Wider))) - set(ROWS) == {"colour"}
+    assert set(dict(keys_of(Wider))) - set(documented("counts")) == {"colour"}
 
 
-def test_choices_are_listed():
-    for key in ("kind", "privacy.mechanism", "estimate.method", "mechanism", "tree", "estimator"):
-        line = next(line for line in SPEC_PAGE.splitlines() if line.startswith(f"| `{key}` |"))
-        choices = KEYS[key].annotation.__args__
-        for choice in getattr(choices[0], "__args__", choices):  # Literal, or Literal | None
-            assert f"`{choice}`" in line, f"{key}: {choice}"
+def line_of(kind: str, key: str) -> str:
+    lines = [line for part in parts_of(kind) for line in PARTS[part].splitlines()]
+    return [line for line in lines if line.startswith(f"| `{key}` |")][-1]
+
+
+def choices_in(annotation: Any) -> list[str]:
+    """What a Literal, alone or with None, may be."""
+    parts = getattr(annotation, "__args__", ())
+    if get_origin(annotation) is Literal:
+        return [str(part) for part in parts]
+    return [choice for part in parts for choice in choices_in(part)]
+
+
+CHOICES = [
+    (kind, key, choice)
+    for kind in SPECS
+    for key, field in keys_of(SPECS[kind])
+    for choice in choices_in(field.annotation)
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "choice"), CHOICES)
+def test_choices_are_listed(kind, key, choice):
+    assert f"`{choice}`" in line_of(kind, key)
+
+
+def test_choices_are_found():
+    assert {key for _, key, _ in CHOICES} >= {
+        "kind",
+        "privacy.mechanism",
+        "estimate.method",
+        "tree",
+    }
+    for kind, model in SPECS.items():
+        named = [c for k, key, c in CHOICES if (k, key) == (kind, "estimate.method")]
+        assert sorted(named) == sorted(model.methods)
+
+
+def test_older_spellings_are_listed():
+    rows = re.findall(r"^\| `([^`]+)`[^|]*\| `([^`]+)` \|$", PARTS["Older spellings"], re.MULTILINE)
+    assert {old.partition(":")[0] for old, _ in rows} == {"kind", *OLDER}
 
 
 # -- examples in the reference --------------------------------------------------------------------
@@ -106,17 +173,25 @@ HRC = "".join(f"{'@' * (i - 1)}{code}\n" for code, i in (
 EXAMPLES = re.findall(r"^```(yaml(?: refused)?)\n(.*?)^```$", SPEC_PAGE, re.MULTILINE | re.DOTALL)
 
 
+FOR_ANY_KIND = ("release", "dataset", "hierarchy", "privacy", "output", "ledger")
+
 SIZES = next(text for kind, text in EXAMPLES if text.startswith("kind: group_sizes"))
 SIZES_PAGE = (DOCS / "group-sizes.md").read_text(encoding="utf-8")
 SIZES_EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", SIZES_PAGE, re.MULTILINE | re.DOTALL)
 
 
 def plan_of(*texts: str, folder: Path) -> None:
-    """Plan the first example of the page with the sections of `texts` in place of its own."""
-    spec = {}
+    """Plan the first example of the page with the sections of `texts` in place of its own.
+
+    Under another kind, what the first example says of its own kind is left out.
+    """
+    spec: dict[str, Any] = {}
     for part in (EXAMPLES[0][1], *texts):
         (folder / "part.yaml").write_text(part, encoding="utf-8")
-        spec |= read_yaml(folder / "part.yaml")
+        sections = read_yaml(folder / "part.yaml")
+        if sections.get("kind", spec.get("kind")) != spec.get("kind"):
+            spec = {key: spec[key] for key in FOR_ANY_KIND if key in spec}
+        spec |= sections
     (folder / "places.csv").write_text(f"block,place\n{CODES[0]},P\n", encoding="utf-8")
     parsed = Spec.parse(spec, folder)
     if parsed.hierarchy.hrc is not None:
@@ -179,3 +254,12 @@ def test_exit_codes_are_the_documented_ones():
     codes = {terminal.BAD_INPUT, terminal.BROKEN_PROMISE, terminal.INTERRUPTED, 0}
     listed = re.findall(r"^\| `(\d+)` \|", COMMANDS_PAGE, re.MULTILINE)
     assert {int(code) for code in listed} == codes
+
+
+# -- the run folder -------------------------------------------------------------------------------
+
+
+def test_format_is_the_documented_one():
+    page = (DOCS / "run-folder.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"The form of the file, (\d+)\.", page)) == {str(FORMAT)}
+    assert f"a key `format`, {FORMAT} at present" in page

@@ -204,9 +204,30 @@ def test_every_block_says_what_it_is(page):
     assert {b.kind for b in blocks_of(page)} <= KINDS
 
 
-@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+REFERENCE = sorted(f"docs/api/{p.name}" for p in (REPOSITORY / "docs" / "api").glob("*.md"))
+LINKING = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md", *EXAMPLES, *REFERENCE]
+
+
+@pytest.mark.parametrize("page", LINKING)
 def test_links_lead_somewhere(page):
     source = (REPOSITORY / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", source):
         if "://" not in target:
             assert ((REPOSITORY / page).parent / target).exists(), f"{page}: {target}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What a heading is called in a link, as GitHub and others do it."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings]
+    return {text.replace(" ", "-") for text in words}
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_links_lead_to_a_heading(page):
+    source = (REPOSITORY / page).read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", source):
+        if "://" not in target:
+            place = REPOSITORY / page
+            place = (place.parent / target) if target else place
+            assert anchor in anchors_of(place), f"{page}: {target}#{anchor}"

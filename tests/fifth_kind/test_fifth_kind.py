@@ -80,7 +80,7 @@ def test_another_method(spec, tmp_path, method):
 
 def test_the_truth(spec, tmp_path):
     release = tr.run(tr.load(spec))
-    found = tr.compare(release, spec, tmp_path / "CONFIDENTIAL-x")
+    found = tr.evaluate_run(release, spec, tmp_path / "CONFIDENTIAL-x")
     assert {e.level for e in found.levels} == {"nation", "state", "town"}
     assert all(e.errors.mean_absolute_error < 2 for e in found.levels)
 

@@ -100,7 +100,7 @@ def reestimated(trial: Trial) -> str:
 
 def evaluated(trial: Trial) -> None:
     made, release = released(trial.kind)
-    tr.compare(release, made.folder / "spec.yaml", trial.folder / "CONFIDENTIAL-evaluation")
+    tr.evaluate_run(release, made.folder / "spec.yaml", trial.folder / "CONFIDENTIAL-evaluation")
 
 
 def verified(trial: Trial) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import accounting as oracle
+from oracles.series import RealGaussian, series_delta
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting import (
     Accountant,
@@ -19,8 +20,7 @@ from trellis.privacy.accounting import (
     tight_zcdp_epsilons,
     zcdp_epsilon,
 )
-from trellis.privacy.accounting.bracket import bracket_curve
-from trellis.privacy.accounting.series import RealGaussian, series_delta
+from trellis.privacy.accounting.distributions.bracket import bracket_curve
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 from trellis.privacy.neighbours import Neighbours
 

@@ -11,9 +11,9 @@ from mpmath import mp
 
 from oracles import accounting as oracle
 from trellis.privacy.accounting import Composition, Coordinates
-from trellis.privacy.accounting.lattice import gaussian_law
-from trellis.privacy.accounting.losses import UNIT, LossGrid, LossTable
-from trellis.privacy.accounting.theta import log_characteristic, log_normaliser_ratio
+from trellis.privacy.accounting.distributions.lattice import gaussian_law
+from trellis.privacy.accounting.distributions.losses import UNIT, LossGrid, LossTable
+from trellis.privacy.accounting.distributions.theta import log_characteristic, log_normaliser_ratio
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 DIGITS = 40

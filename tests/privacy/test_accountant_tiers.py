@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import accounting as oracle
+from oracles.series import RealGaussian, series_delta
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting import Composition, Coordinates, Tier
-from trellis.privacy.accounting.bracket import bracket_curve
 from trellis.privacy.accounting.curves import ZcdpCurve
-from trellis.privacy.accounting.exact import MixedCurve, TableCurve, exact_curve
-from trellis.privacy.accounting.series import RealGaussian, series_delta
+from trellis.privacy.accounting.distributions.bracket import bracket_curve
+from trellis.privacy.accounting.distributions.exact import MixedCurve, TableCurve, exact_curve
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 WORTH_COMPARING = 1e-45  # the oracle leaves out 1e-60

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting import Accountant, calibrate, calibrate_gaussian, zcdp_epsilon
-from trellis.privacy.accounting.continuous import continuous_rho
+from trellis.privacy.accounting.distributions.continuous import continuous_rho
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
 
 RHO = Fraction("3.65")

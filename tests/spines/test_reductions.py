@@ -148,7 +148,7 @@ def test_branch_at_the_top_level_puts_all_inside_parts_together():
         (1, [True] * 9, "one truth value"),
         (1, [1] * 10, "one truth value"),
         ("parish", [True] * 10, "No level"),
-        (1, {"11", "99"}, "'99' is no leaf"),
+        (1, {"11", "99"}, "'99' is not a leaf"),
         (1, {3, 10}, "one truth value"),
         (1, set(), "has none"),
     ],

@@ -33,7 +33,7 @@ def invoke(*arguments):
 
 
 def test_the_files_carry_the_number_of_their_form(finished):
-    assert FORMAT == VERIFIED == 2
+    assert FORMAT == VERIFIED == 3
     for name in NUMBERED:
         assert json.loads((finished / name).read_text())["format"] == FORMAT
 
@@ -69,7 +69,7 @@ def test_the_public_half_goes_on_from_old_measurements(tmp_path, kind):
 def test_a_newer_form_is_refused_in_one_line(finished, tmp_path, name):
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     content = json.loads((run / name).read_text())
-    (run / name).write_text(json.dumps(content | {"format": 3}))
+    (run / name).write_text(json.dumps(content | {"format": 4}))
     other = ("estimate", run, "--method", "gls", "--out", tmp_path / "other")
     commands = [("verify", run)]
     if name != "privacy.json":  # which only verify reads
@@ -79,10 +79,10 @@ def test_a_newer_form_is_refused_in_one_line(finished, tmp_path, name):
     for command in commands:
         result = invoke(*command)
         assert result.exit_code == 2, result.output
-        assert f"{name} has format 3, and this version of Trellis reads up to 2" in result.stderr
+        assert f"{name} has format 4, and this version of Trellis reads up to 3" in result.stderr
     assert not (tmp_path / "other").exists()
     if name == "plan.json":
-        with pytest.raises(trellis.errors.RunFolderError, match="format 3"):
+        with pytest.raises(trellis.errors.RunFolderError, match="format 4"):
             trellis.Release(run)
 
 
@@ -107,3 +107,14 @@ def test_an_older_folder_states_what_its_spec_required(tmp_path):
     shown = CliRunner().invoke(app, ["account", str(run)])
     assert "only changes that keep it are protected" in " ".join(shown.output.split())
     assert read_plan(run / "plan.json").protection.required == (NOT_KNOWN,)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_old_specs_are_read_as_they_are_written_now(tmp_path, kind):
+    """So that an old run is resumed with its own spec, and compared with the truth."""
+    folder = RunFolder(unpack(kind, tmp_path))
+    spec = folder.public_spec()
+    assert spec.kind == ("histograms" if "histogram" in kind else kind)
+    assert spec.kind == folder.plan().kind
+    assert folder.is_of(spec)
+    assert not folder.is_of(spec.model_copy(update={"release": "other"}))

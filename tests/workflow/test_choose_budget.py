@@ -317,7 +317,10 @@ def test_specs_that_cannot_be_planned_are_refused(changes, words):
         ({"privacy__max_contribution": "x"}, "max_contribution: a whole number is needed."),
         ({"output__csv": "maybe"}, "output.csv: write true or false."),
         ({"unprotected__totals": "state"}, "unprotected.totals: a list is needed, such as [a, b]."),
-        ({"schema": {"sex": ["f", "m"]}, "strategy": 5}, "strategy: names with values are needed, such as {name: value}."),
+        (
+            {"schema": {"sex": ["f", "m"]}, "strategy": 5},
+            "strategy: names with values are needed, such as {name: value}.",
+        ),
         (
             {
                 "schema": {"sex": ["f", "m"]},

@@ -125,7 +125,7 @@ def test_every_kind_has_a_starter_that_works_once_it_is_filled_in(tmp_path, kind
     pq.write_table(pa.table(records), tmp_path / "records.parquet")
     (tmp_path / "public.csv").write_text("nation,town,home\nn,a,1\nn,b,2\n")
     text = started(tmp_path, "--kind", kind)
-    assert yaml.safe_load(text)["kind"] == ("counts" if kind == "histograms" else kind)
+    assert yaml.safe_load(text)["kind"] == kind
     with pytest.raises(SpecError, match="still stands at") as refused:
         Spec.load(tmp_path / "spec.yaml")
     assert "privacy.budget" in str(refused.value)
@@ -133,7 +133,7 @@ def test_every_kind_has_a_starter_that_works_once_it_is_filled_in(tmp_path, kind
         text = text.replace(gap, value)
     (tmp_path / "spec.yaml").write_text(text)
     assert invoke("check", tmp_path / "spec.yaml").exit_code == 0
-    assert ("schema" in text) == (kind == "histograms")
+    assert ("schema" in text) == (kind in ("histograms", "flows"))
 
 
 def test_help_names_every_kind():
@@ -160,7 +160,7 @@ def test_an_existing_spec_is_kept(tmp_path):
     (tmp_path / "spec.yaml").write_text("mine")
     result = invoke("init", tmp_path / "records.parquet", "--out", tmp_path / "spec.yaml")
     assert result.exit_code == 2
-    assert "is there already" in result.stderr
+    assert "exists already" in result.stderr
     assert (tmp_path / "spec.yaml").read_text() == "mine"
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from trellis.api.releases import Release
-from trellis.workflow.evaluation.evaluate import Evaluation, evaluate_run
+from trellis.workflow.evaluation.evaluate import Evaluation
+from trellis.workflow.evaluation.evaluate import evaluate_run as compare_run
 from trellis.workflow.progress import Progress
 
 
-def compare(
+def evaluate_run(
     release: Release | str | Path,
     truth: Any,
     confidential_out: str | Path,
@@ -22,6 +23,11 @@ def compare(
 
     `truth` is a file of records as the release had them, the release's spec (a YAML file, which
     names them), or a frame. What comes out is confidential: it must not be published.
+
+    >>> release = spec.run()
+    >>> found = tr.evaluate_run(release, people, "evaluation")
+    >>> [line.level for line in found.levels]
+    ['country', 'region', 'town']
     """
     path = release.path if isinstance(release, Release) else release
-    return evaluate_run(path, truth, confidential_out, register=register, progress=progress)
+    return compare_run(path, truth, confidential_out, register=register, progress=progress)

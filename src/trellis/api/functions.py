@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.api.plans import Plan
-from trellis.api.releases import Release
+from trellis.api.releases import Release, Verification
 from trellis.api.specs import Spec
 from trellis.spec import Spec as SpecOfAnyKind
 from trellis.workflow.progress import Progress
@@ -20,7 +20,11 @@ def plan(
     areas: Mapping[str, Any] | None = None,
     destinations: Any = None,
 ) -> Plan:
-    """The plan with its guarantee and the expected errors; no counts are touched."""
+    """The plan with its guarantee and the expected errors; no counts are touched.
+
+    >>> tr.plan(spec).levels
+    ('country', 'region', 'town')
+    """
     bound = Spec.of(spec).with_frames(hierarchy=hierarchy, areas=areas, destinations=destinations)
     return bound.plan()
 
@@ -37,7 +41,11 @@ def check(
     same_records: bool = False,
     progress: Progress | None = None,
 ) -> Plan:
-    """Read and validate all that a run reads; nothing is spent."""
+    """Read and validate all that a run reads; nothing is spent.
+
+    >>> tr.check(spec).budget.rho
+    Fraction(1, 2)
+    """
     bound = Spec.of(spec).with_frames(
         records=data, hierarchy=hierarchy, register=register, areas=areas, destinations=destinations
     )
@@ -63,8 +71,24 @@ def run(
     pandas frames in place of the spec's files, `areas` a mapping of frames by category.
     `new_edition` confirms that the records have changed, `same_records` that the same records are
     in the ledger under another data set name.
+
+    >>> tr.run(spec, out="runs/first").levels
+    ('country', 'region', 'town')
     """
     bound = Spec.of(spec).with_frames(
         records=data, hierarchy=hierarchy, register=register, areas=areas, destinations=destinations
     )
     return bound.run(out, new_edition=new_edition, same_records=same_records, progress=progress)
+
+
+def verify_run(path: str | Path, ledger: str | Path | None = None) -> Verification:
+    """Check every promise of a run folder independently, also of one from a stranger.
+
+    With the ledger that paid, measurements and cost are compared with it. The result is true if all
+    promises hold, and has the notice of a release that was withdrawn.
+
+    >>> release = spec.run()
+    >>> bool(tr.verify_run(release.path, "ledger.sqlite"))
+    True
+    """
+    return Verification.of(path, ledger)

@@ -33,7 +33,7 @@ def _exact(number: Number | None) -> str | None:
 class Unit:
     """Who is protected, and against which change.
 
-    >>> Unit("person", neighbours="add_remove", max_contribution=1).unit
+    >>> tr.Unit("person", neighbours="add_remove", max_contribution=1).unit
     'person'
     """
 
@@ -56,7 +56,7 @@ class Gaussian:
 
     Without rho and epsilon, the least budget that meets the targets of `accuracy`.
 
-    >>> Gaussian(rho="1/2").keys()["budget"]
+    >>> tr.Gaussian(rho="1/2").keys()["budget"]
     {'rho': '1/2'}
     """
 
@@ -65,6 +65,7 @@ class Gaussian:
     delta: Number | None = None
 
     def keys(self) -> dict[str, Any]:
+        """The keys of `privacy` that it stands for."""
         return {"mechanism": "discrete_gaussian", **_budget(self.rho, self.epsilon, self.delta)}
 
 
@@ -72,13 +73,14 @@ class Gaussian:
 class Laplace:
     """Discrete Laplace noise for a budget of pure epsilon.
 
-    >>> Laplace(epsilon=1).keys()["mechanism"]
+    >>> tr.Laplace(epsilon=1).keys()["mechanism"]
     'discrete_laplace'
     """
 
     epsilon: Number | None = None
 
     def keys(self) -> dict[str, Any]:
+        """The keys of `privacy` that it stands for."""
         return {"mechanism": "discrete_laplace", **_budget(None, self.epsilon, None)}
 
 
@@ -90,12 +92,20 @@ def _budget(rho: Number | None, epsilon: Number | None, delta: Number | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Optimal:
-    """Shares that are computed: for a prior, or for the sum of weighted variances."""
+    """Shares of the levels that are computed: for a prior, or for weighted variances.
+
+    `prior` names a public file of earlier or assumed counts, `weights` how much squared errors of
+    each level count.
+
+    >>> tr.Optimal(weights={"region": 10, "town": 1}).key()
+    {'optimal': {'weights': {'region': 10, 'town': 1}}}
+    """
 
     prior: Any = None
     weights: Any = None
 
     def key(self) -> dict[str, Any]:
+        """The value of `privacy.shares` that it stands for."""
         given = {"prior": self.prior, "weights": self.weights}
         return {"optimal": {key: value for key, value in given.items() if value is not None}}
 
@@ -126,24 +136,33 @@ class Source:
 class Records(Source):
     """The confidential records: where they are, and which column means what.
 
-    >>> Records("people.csv", area="town").keys()
+    >>> tr.Records("people.csv", area="town").keys()
     {'source': 'people.csv', 'area': 'town'}
     """
 
 
 class Register(Source):
-    """The public register of groups: their areas, or how many there are in each."""
+    """The public register of groups: their areas, or how many there are in each.
+
+    >>> tr.Register("addresses.parquet", group="household", area="tract").keys()
+    {'source': 'addresses.parquet', 'group': 'household', 'area': 'tract'}
+    """
 
 
 class Areas(Source):
-    """A public list of areas of interest: columns `area` and `entity`."""
+    """A public list of areas of interest: columns `area` and `entity`.
+
+    >>> tr.Areas("places.csv", area="block", entity="place", weight=2).keys()
+    {'source': 'places.csv', 'area': 'block', 'entity': 'place', 'weight': 2}
+    """
 
 
 class Hierarchy:
     """The public tree of areas, in one of four layouts; made by one of the `from_` methods.
 
-    >>> towns = Hierarchy.from_paths([("all", "north", "ash"), ("all", "north", "elm")],
-    ...                              ["country", "region", "town"])
+    >>> towns = tr.Hierarchy.from_paths(
+    ...     [("all", "north", "ash"), ("all", "north", "elm")], ["country", "region", "town"]
+    ... )
     >>> towns.levels
     ('country', 'region', 'town')
     """
@@ -177,7 +196,12 @@ class Hierarchy:
         width: int | None = None,
         public: bool | None = None,
     ) -> Hierarchy:
-        """One column of codes; the first so many characters are the code of each level."""
+        """One column of codes; each level is a prefix of the code, with this many characters.
+
+        >>> blocks = tr.Hierarchy.from_prefixes("blocks.csv", "geoid", {"state": 2, "county": 5})
+        >>> blocks.keys()["prefixes"]
+        {'state': 2, 'county': 5}
+        """
         code = {"column": column} | ({} if width is None else {"width": width})
         return cls(_layout({"code": code, "prefixes": dict(prefixes)}, root, public), source)
 
@@ -206,7 +230,7 @@ class Hierarchy:
         levels: Sequence[str] | None = None,
         root: tuple[str, str] | Mapping[str, str] | None = None,
     ) -> Hierarchy:
-        """A tau-Argus file."""
+        """A hierarchy file of tau-Argus; `lead` is the prefix of a code for each level down."""
         named = {} if levels is None else {"levels": list(levels)}
         return cls(_layout({"hrc": {"lead": lead}, **named}, root, None), source)
 
@@ -234,6 +258,7 @@ class Hierarchy:
 
     @property
     def levels(self) -> tuple[str, ...]:
+        """The names of the levels, root first."""
         return self.tree.level_names
 
     def codes(self, level: str | int) -> list[str]:

@@ -13,10 +13,12 @@ MOST_ROWS = 10
 
 
 def text_block(title: str, text: str) -> str:
+    """Text as it stands, under a title."""
     return f"<b>{escape(title)}</b><pre>{escape(text)}</pre>"
 
 
 def table_block(columns: Sequence[str], table: pa.Table) -> str:
+    """The first rows of a table, and how many more there are."""
     rows = [tuple(row.values()) for row in table.slice(0, MOST_ROWS).to_pylist()]
     left = table.num_rows - len(rows)
     more = f"<p>{left:,} more rows</p>" if left else ""
@@ -24,6 +26,7 @@ def table_block(columns: Sequence[str], table: pa.Table) -> str:
 
 
 def rows_block(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows under the names of their columns."""
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -35,5 +38,6 @@ def _cell(value: Any) -> str:
 
 
 def list_block(title: str, lines: Iterable[str]) -> str:
+    """Lines as a list, under a title."""
     items = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f"<b>{escape(title)}</b><ul>{items}</ul>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,11 +21,27 @@ from trellis.workflow.preparing.prepare import prepare, with_forecast
 from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Progress, Silent
 
+if TYPE_CHECKING:  # loaded when they are needed
+    from trellis.api.runs import Run
+    from trellis.planning.spine.search import Candidate
+    from trellis.workflow.outlook.plan_report import PlanReport
+    from trellis.workflow.outlook.simulation import Simulation
+
 
 class Plan:
     """What will be measured, with which noise, and what it will cost; made without counts.
 
-    All that the plan of the model has (`levels`, `queries`, `budget`, `method`, ..) is here too.
+    `spec.plan()` makes one. All attributes of the plan that the stages pass on are here too:
+    `levels`, `queries`, `budget`, `method` and others.
+
+    >>> plan = spec.plan()
+    >>> plan.levels
+    ('country', 'region', 'town')
+    >>> plan.privacy.rho
+    Fraction(1, 2)
+    >>> plan.errors.columns
+    ['level', 'query', 'areas', 'least', 'median', 'most']
+    >>> release = plan.measure().estimate()
     """
 
     def __init__(self, spec: Spec, prepared: Prepared) -> None:
@@ -34,6 +50,7 @@ class Plan:
 
     @classmethod
     def of(cls, spec: Spec, progress: Progress | None = None) -> Plan:
+        """The plan of a spec; `spec.plan()` is the usual way."""
         with (progress or Silent()).stage("plan", line=False):
             return cls(spec, with_forecast(prepare(spec, spec.frames)))
 
@@ -41,7 +58,7 @@ class Plan:
     def checked(
         cls, spec: Spec, new_edition: bool, same_records: bool, progress: Progress | None
     ) -> Plan:
-        """After everything that a run would refuse has been looked for."""
+        """The plan of a spec whose inputs have been checked; `spec.check()` is the usual way."""
         from trellis.workflow.confidential.check import check
         from trellis.workflow.confidential.measuring import Confirmed
 
@@ -98,7 +115,11 @@ class Plan:
         return Table(pa.Table.from_pylist(rows))
 
     def compare(self, *strategies: str) -> Table:
-        """How other splits of the same budget would do, such as `"uniform"`, `"optimal"`."""
+        """How other splits of the same budget would do, such as `"uniform"` and `"optimal"`.
+
+        >>> spec.plan().compare("optimal").columns
+        ['strategy', 'expected_squared_error']
+        """
         rows = [
             {"strategy": line.name, "expected_squared_error": line.squared_error}
             for line in self._report(compare=strategies).comparison
@@ -108,7 +129,7 @@ class Plan:
     def simulate(
         self, releases: int, prior: str | Path | Mapping[str, Any] | None = None,
         progress: Progress | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Simulation | None:  # fmt: skip
         """Releases of public counts as if they were the truth; nothing is spent."""
         given = None
         if prior is not None:
@@ -116,24 +137,24 @@ class Plan:
             given = PriorSpec(**keys)
         return self._report(releases=releases, prior=given, progress=progress).simulation
 
-    def suggest(self) -> Any:
+    def suggest(self) -> list[Candidate]:
         """Settings of a spine for the areas of interest, best first."""
         from trellis.workflow.outlook.suggest import suggest
 
         return suggest(self.spec, self.spec.frames)
 
-    def report(self, **options: Any) -> Any:
+    def report(self, **options: Any) -> PlanReport:
         """All that `trellis plan` shows: errors, targets, comparison, simulation, warnings."""
         return self._report(**options)
 
-    def _report(self, **options: Any) -> Any:
+    def _report(self, **options: Any) -> PlanReport:
         from trellis.workflow.outlook.plan_report import plan_report
 
         return plan_report(self.spec, self.spec.frames, **options)
 
     # -- what comes next ------------------------------------------------------------------------
 
-    def measure(self, out: str | Path | None = None, **options: Any) -> Any:
+    def measure(self, out: str | Path | None = None, **options: Any) -> Run:
         """Charge the ledger, draw noise once, and write measurements: a `Run`.
 
         `new_edition` confirms that the records have changed, `same_records` that the same records

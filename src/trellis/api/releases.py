@@ -28,6 +28,7 @@ from trellis.storage.histogram_estimates import read_distance
 from trellis.storage.histograms import load_measurement
 from trellis.storage.parquet import read_table
 from trellis.verify import Finding, verify_run
+from trellis.verify.files.withdrawn import notice
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public.facts import FlowFacts
 from trellis.workflow.public.finishing import remake_report
@@ -36,7 +37,21 @@ from trellis.workflow.public.run_folder import RunFolder
 
 
 class Release:
-    """A finished run."""
+    """A finished release: its tables by level, its plan and its guarantee.
+
+    `Release(path)` opens a run folder and gives the class of its kind.
+
+    >>> release = spec.run()
+    >>> release.levels
+    ('country', 'region', 'town')
+    >>> release["town"].columns
+    ['geocode', 'level', 'cell', 'count', 'std_error', 'lower', 'upper']
+    >>> towns, regions = release["town"].to_pandas(), release["region"].to_pandas()
+    >>> bool(towns["count"].sum() == regions["count"].sum())
+    True
+    >>> release.verify()
+    Verification(all 15 promises hold)
+    """
 
     def __new__(cls, path: str | Path) -> Self:
         """An instance of the class of its kind."""
@@ -109,7 +124,7 @@ class Release:
 
     def verify(self, ledger: str | Path | None = None) -> Verification:
         """Check every promise independently, and against the ledger that paid, if it is given."""
-        return Verification(verify_run(self.path, ledger))
+        return Verification.of(self.path, ledger)
 
     # -- what can be made of it -----------------------------------------------------------------
 
@@ -137,7 +152,7 @@ class Release:
 
 
 class HistogramsRelease(Release):
-    """Tables by level and query, measurements, and microdata."""
+    """A release of histograms: tables by level and query, measurements, and microdata."""
 
     def __getitem__(self, level: str | tuple[str, str]) -> Table:
         """The table of a level that has one, or of `level, query`."""
@@ -171,6 +186,7 @@ class HistogramsRelease(Release):
 
     @property
     def loose_fit(self) -> float | None:
+        """How far a family may be from its best fit, if that is more than usual."""
         distance = read_distance(self._folder.estimates)
         return distance if distance > FIT_TOLERANCE else None
 
@@ -193,7 +209,7 @@ class HistogramsRelease(Release):
 
 
 class GroupSizesRelease(Release):
-    """Tables of groups by size, and statistics of sizes."""
+    """A release of group sizes: tables of groups by size, and statistics of sizes."""
 
     def statistics(self, level: str) -> pa.Table:
         """Statistics of group sizes: geocode, level, statistic, value, lower, upper."""
@@ -202,7 +218,7 @@ class GroupSizesRelease(Release):
 
 
 class FlowsRelease(Release):
-    """Tables of flows between areas."""
+    """A release of flows: tables of trips between areas, and sums between any levels."""
 
     def flows(
         self,
@@ -229,8 +245,17 @@ _CLASSES: dict[str, type[Release]] = {
 class Verification(Sequence[Finding]):
     """What was found of every promise; true if all of them hold."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[Finding], notice: str = "") -> None:
         self._findings = list(findings)
+        self.notice = notice
+        """What is said of a release that was withdrawn; empty for others."""
+
+    @classmethod
+    def of(cls, path: str | Path, ledger: str | Path | None = None) -> Verification:
+        """Read a run folder, and the ledger that paid if one is named."""
+        place = Path(path)
+        findings = verify_run(place, None if ledger is None else Path(ledger))
+        return cls(findings, notice(place))
 
     def __getitem__(self, index: Any) -> Any:
         return self._findings[index]
@@ -243,10 +268,12 @@ class Verification(Sequence[Finding]):
 
     @property
     def holds(self) -> bool:
+        """Whether every promise holds."""
         return all(finding.holds for finding in self._findings)
 
     @property
     def problems(self) -> list[str]:
+        """What is wrong, a line for each problem."""
         return [problem for finding in self._findings for problem in finding.problems]
 
     def __repr__(self) -> str:

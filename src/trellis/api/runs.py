@@ -18,7 +18,18 @@ from trellis.workflow.public.run_folder import RunFolder
 
 
 class Run:
-    """A run folder whose noise has been spent; from here on, nothing confidential is needed."""
+    """A run folder whose noise has been spent; from here on, nothing confidential is needed.
+
+    `Run(path)` opens one, on this machine or on another that never held a record.
+
+    >>> run = spec.measure("runs/measured")
+    >>> run.is_finished
+    False
+    >>> run.estimate().levels
+    ('country', 'region', 'town')
+    >>> tr.Run("runs/measured").is_finished
+    True
+    """
 
     def __init__(self, path: str | Path) -> None:
         self._folder = RunFolder(Path(path))
@@ -54,7 +65,7 @@ class Run:
         same_records: bool = False,
         progress: Progress | None = None,
     ) -> Release:
-        """Both halves."""
+        """Both halves: measurements, then estimates and tables."""
         from trellis.workflow.confidential.measuring import Confirmed
         from trellis.workflow.running import complete_run
 
@@ -65,14 +76,17 @@ class Run:
 
     @property
     def path(self) -> Path:
+        """The run folder."""
         return self._folder.path
 
     @property
     def plan(self) -> ModelPlan:
+        """What was planned, with its cost: `plan.privacy`."""
         return self._folder.plan()
 
     @property
     def is_finished(self) -> bool:
+        """Whether the tables are written."""
         return self._folder.is_finished
 
     def estimate(
@@ -85,7 +99,13 @@ class Run:
     ) -> Release:
         """Estimates and tables from the measurements alone; it costs nothing.
 
-        Another `method` goes into a folder of its own, `out`.
+        Another `method` goes into a folder of its own, `out`. `penalty` is the price of a flow that
+        is not zero, for sparse methods of flows.
+
+        >>> run = spec.measure()
+        >>> real = run.estimate("gls", out="runs/towns-gls")
+        >>> real.plan.method.name
+        'gls'
         """
         if (method is None) != (out is None):
             raise RunFolderError("method and out go together: name a new folder for the result.")

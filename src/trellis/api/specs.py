@@ -29,17 +29,20 @@ if TYPE_CHECKING:
 class Spec(SpecOfAnyKind):
     """A release, as its owner describes it.
 
-    Keys are those of the YAML file. In their place, Python takes `name` (for `release`), `records`,
-    `protects`, `noise` and `shares`, and frames wherever YAML names a file:
+    Each kind has a class: `Counts`, `Histograms`, `GroupSizes`, `Flows`. Arguments are the keys of
+    the YAML file. Python also takes `name` (for `release`), `records` (for `data`), `register` (for
+    `group_register`), `protects`, `noise` and `shares` (together, for `privacy`), and frames
+    wherever YAML names a file.
 
-        Counts(name="towns", dataset="people-2026",
-               records=Records(people, area="town"),
-               hierarchy=Hierarchy.from_columns(areas, ["region", "town"], root=("country", "all")),
-               protects=Unit("person", neighbours="add_remove", max_contribution=1),
-               noise=Gaussian(rho="1/2"))
+    `spec.to_yaml(path)` writes the file, and `tr.load(path)` gives an equal spec. Frames are not
+    part of the text; `with_frames` gives them to a spec that was loaded.
 
-    Frames are not part of the text of a spec: a spec that was loaded from YAML is given them with
-    `with_frames`.
+    >>> spec.to_yaml("spec.yaml").splitlines()[0]
+    'release: towns'
+    >>> tr.load("spec.yaml") == spec
+    True
+    >>> tr.load("spec.yaml").with_frames(records=people, hierarchy=areas).plan().levels
+    ('country', 'region', 'town')
     """
 
     _frames: Frames = PrivateAttr(default_factory=Frames)
@@ -52,6 +55,7 @@ class Spec(SpecOfAnyKind):
 
     @classmethod
     def of_kind(cls, kind: Any) -> type[Self]:
+        """The class of a kind of release."""
         super().of_kind(kind)
         found: Any = _CLASSES.get(kind) or _made(kind)
         return found
@@ -62,6 +66,7 @@ class Spec(SpecOfAnyKind):
         return spec if isinstance(spec, Spec) else cls.parse(spec.to_dict(), spec.folder)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with these keys changed, validated again."""
         copy = super().model_copy(update=update, deep=deep)
         copy._frames = self._frames
         return copy
@@ -125,19 +130,77 @@ class Spec(SpecOfAnyKind):
 
 
 class Counts(CountsSpec, Spec):
-    """Counts of records by cell, for every area of every level."""
+    """Counts of records by cell, for every area of every level.
+
+    >>> spec = tr.Counts(
+    ...     name="towns",
+    ...     dataset="people-2026",
+    ...     records=tr.Records(people, area="town"),
+    ...     hierarchy=tr.Hierarchy.from_columns(areas, ["region", "town"], root=("country", "all")),
+    ...     protects=tr.Unit("person", neighbours="add_remove", max_contribution=1),
+    ...     noise=tr.Gaussian(rho="1/2"),
+    ...     shares=tr.Optimal(),
+    ... )
+    >>> spec
+    Counts('towns', dataset 'people-2026')
+    """
 
 
 class Histograms(HistogramsSpec, Spec):
-    """Counts of records by all combinations of attributes, with rules and bounds."""
+    """Counts of records by all combinations of attributes, with rules and bounds.
+
+    >>> spec = tr.Histograms(
+    ...     name="towns-by-sex",
+    ...     dataset="people-2026",
+    ...     records=tr.Records("people.csv", area="town"),
+    ...     hierarchy=tr.Hierarchy.from_columns(areas, ["region", "town"], root=("country", "all")),
+    ...     schema={"sex": ["female", "male"]},
+    ...     strategy={"default": {"total": "1/4", "detailed": "3/4"}},
+    ...     output={"tables": {"default": ["total", "sex"]}},
+    ...     protects=tr.Unit("person", neighbours="replace", max_contribution=1),
+    ...     noise=tr.Gaussian(epsilon=1, delta=1e-10),
+    ... )
+    >>> spec.plan().levels
+    ('country', 'region', 'town')
+    """
 
 
 class GroupSizes(GroupSizesSpec, Spec):
-    """How many groups of every area have which size."""
+    """How many groups of every area have which size.
+
+    >>> homes = pa.table({"home": ["a", "b", "c"], "town": ["ash", "elm", "oak"]})
+    >>> spec = tr.GroupSizes(
+    ...     name="homes",
+    ...     dataset="people-2026",
+    ...     records=tr.Records("people.csv", group="home"),
+    ...     register=tr.Register(homes, group="home", area="town"),
+    ...     hierarchy=tr.Hierarchy.from_columns(areas, ["region", "town"], root=("country", "all")),
+    ...     sizes={"cap": 6, "top_code": True},
+    ...     unprotected={"groups": True},
+    ...     protects=tr.Unit("person", neighbours="add_remove", max_contribution=1),
+    ...     noise=tr.Laplace(epsilon=1),
+    ...     shares="uniform",
+    ... )
+    >>> spec.plan().method.name
+    'cumulative_joint'
+    """
 
 
 class Flows(FlowsSpec, Spec):
-    """Trips between areas of origin and of destination."""
+    """Trips between areas of origin and of destination.
+
+    >>> spec = tr.Flows(
+    ...     name="commuting",
+    ...     dataset="commuters-2026",
+    ...     records=tr.Records("trips.csv", origin="home", destination="work"),
+    ...     hierarchy=tr.Hierarchy.from_columns(areas, ["region", "town"], root=("country", "all")),
+    ...     estimate={"method": "gls_sparse", "penalty": 2},
+    ...     protects=tr.Unit("worker", neighbours="replace", max_contribution=1),
+    ...     noise=tr.Gaussian(rho=1),
+    ... )
+    >>> spec.plan().levels[-1]
+    'town-to-town'
+    """
 
 
 _CLASSES: dict[str, type[Spec]] = {
@@ -153,7 +216,13 @@ def _made(kind: str) -> type[Spec]:
 
 
 def load(path: str | Path) -> Spec:
-    """Read a spec from a YAML file; relative paths in it are taken from its folder."""
+    """Read a spec from a YAML file; relative paths in it are taken from its folder.
+
+    >>> spec.to_yaml("copy.yaml")[:14]
+    'release: towns'
+    >>> tr.load("copy.yaml")
+    Counts('towns', dataset 'people-2026')
+    """
     return Spec.load(path)
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 
 class Table:
-    """A published table; it speaks the Arrow protocol, so that frames are made without copies.
+    """A published table; it speaks the Arrow protocol, so frames are made without copies.
 
-    >>> table = Table(pa.table({"geocode": ["a", "b"], "count": [1, 2]}))
+    >>> table = tr.Table(pa.table({"geocode": ["a", "b"], "count": [1, 2]}))
     >>> len(table), table.columns
     (2, ['geocode', 'count'])
     """
@@ -20,9 +20,11 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
+        """The names of the columns."""
         return self._table.column_names
 
     def to_arrow(self) -> pa.Table:
+        """The Arrow table itself."""
         return self._table
 
     def to_pandas(self) -> Any:
@@ -36,6 +38,7 @@ class Table:
         return polars.from_arrow(self._table)
 
     def to_pylist(self) -> list[dict[str, Any]]:
+        """One dictionary per row."""
         return self._table.to_pylist()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -59,9 +59,12 @@ def _print_version(wanted: bool) -> None:
 def options(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only what you asked for.")
+    ] = False,
 ) -> None:
     """Differentially private release of hierarchical data."""
     ctx.obj = Terminal(quiet=quiet)

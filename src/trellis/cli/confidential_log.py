@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from trellis.errors import RunFolderError
-
 ConfidentialLog = Annotated[
     Path | None,
     typer.Option(
@@ -24,11 +22,7 @@ ConfidentialLog = Annotated[
 @contextmanager
 def logging_confidentially(path: Path | None) -> Iterator[None]:
     """Within the block, faults of the records are described in this file."""
-    from trellis.ingest.confidential_log import confidential_log
+    from trellis.api.logs import confidential_log
 
-    if path is not None and any((p / "run.json").exists() for p in path.resolve().parents):
-        raise RunFolderError(
-            f"{path} lies in a run folder, which may be published. Choose another."
-        )
     with confidential_log(path):
         yield

@@ -63,7 +63,7 @@ def leave() -> NoReturn:
     """End this process now, with one line if none was said."""
     words = (_SHOW_CURSOR if os.isatty(2) else "") + ("" if _said else f"{STOPPED}\n")
     with suppress(OSError):
-        os.set_blocking(2, False)  # nobody may be reading
+        os.set_blocking(2, False)  # perhaps no one is reading
         os.write(2, words.encode())
     os._exit(INTERRUPTED)
 

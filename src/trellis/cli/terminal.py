@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="The spec, a YAML file.")]
 RunPath = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only what was asked for.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only what you asked for.")]
 
 MOST_CHARACTERS = 800
 """Of an error."""
@@ -82,13 +82,13 @@ class Terminal:
         self._out.print(table)
 
     def confirm(self, text: str) -> None:
-        """The same; on a terminal, somebody is there to decide."""
+        """The same; on a terminal, someone is there to decide."""
         self.advise(text)
         if is_attended() and not typer.confirm("Go on?", err=True):
             raise TrellisError("Stopped. Nothing was spent.")
 
     def faults(self, error: TrellisError) -> None:
-        """All that an error holds, a line each, up to what somebody would read."""
+        """All that an error holds, a line each, up to what someone would read."""
         for fault in error.faults[:MOST_FAULTS]:
             typer.echo("error: " + one_line(fault), err=True)
         if (more := len(error.faults) - MOST_FAULTS) > 0:
@@ -115,7 +115,7 @@ class Terminal:
 
 @contextmanager
 def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
-    """A bar that is gone afterwards; it shows per cent once it is told some, and never less."""
+    """A bar that is gone afterwards; it shows per cent once there are some, and never less."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
     columns = (
@@ -137,7 +137,7 @@ def _bar(console: Console, name: str) -> Iterator[Callable[[float], None]]:
 
 
 def is_attended() -> bool:
-    """Whether somebody is there to answer."""
+    """Whether someone is there to answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

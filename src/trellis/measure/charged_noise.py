@@ -44,8 +44,9 @@ class ChargedNoise:
         if query.noise is None or self._planned.get(query.label) != query:
             raise PrivacyError(f"No noise was charged for the query {query.label!r}.")
         with self._lock:
-            self._left[query.label] -= size
-            spent = self._left[query.label] < 0
-        if spent:
+            left = self._left[query.label]
+            allowed = 0 <= size <= left
+            self._left[query.label] = left - size if allowed else 0
+        if not allowed:  # and after such a fault there is no more
             raise PrivacyError(f"The query {query.label!r} has had all noise that it was charged.")
         return query.noise.sample(size, self._bits)

@@ -1,4 +1,4 @@
-"""A made-up state to try things on: skewed and sparse like a real one, and nobody lives there."""
+"""A made-up state to try things on: skewed and sparse like a real one, and no one lives there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up state with the attributes of the redistricting persons file; nobody lives there."""
+"""A made-up state with the attributes of the redistricting persons file; no one lives there."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def spec_text() -> str:
 # A redistricting file of a made-up state: household type x voting age x ethnicity x race, with the
 # budget and the strategy of the persons file of 2020. Every key is explained in docs/spec.md.
 release: redistricting
-kind: counts
+kind: histograms
 dataset: made-up-state
 data:
   source: data/people.parquet        # one row, one person; a column for each attribute
@@ -109,7 +109,7 @@ unprotected:
 structural_zeros:
   - "votingage = minor and hhgq = nursing: impossible"
 constraints:
-  - name: facilities                 # at least one person in each, nobody where there is none
+  - name: facilities                 # at least one person in each, none where there is no facility
     source: data/facilities.parquet
     area: block
     query: hhgq

@@ -49,13 +49,13 @@ _HISTOGRAMS = """\
   area: {gap}               # the column with the area of a row, on the last level{areas}
   # One row is one record. If a row counts several, name the column that says how many{counts}:
   # count: COLUMN
-  # Where a column is not called like its attribute:
+  # If a column has another name than its attribute:
   # attributes: {{age: COLUMN}}
 
 # The attributes with all their categories, declared here and never read from the records, such as
 # {{age: {{range: [0, 115]}}, sex: [f, m]}}; see docs/histograms.md
 schema: {gap}
-# Queries that are measured besides, and tables that are published:
+# Queries that are measured, and tables that are published:
 # strategy: {{default: {{sex: 1/4, detailed: 3/4}}}}
 # output: {{tables: {{default: [total, sex]}}}}
 """
@@ -91,7 +91,7 @@ _FLOWS = """\
   # unit: COLUMN
 
 # trips: {{number: at_most}}  # where not everyone has exactly max_contribution trips
-# attributes: {{mode: [car, bus]}}
+# schema: {{mode: [car, bus]}}  # attributes of a trip, columns of the records
 # destinations: {{source: .., columns: [..]}}  # if they are areas of another list
 """
 
@@ -137,7 +137,7 @@ def write_starter(
 ) -> int:
     """Write a spec with gaps for a file of records; returns how many gaps there are."""
     if out.exists():
-        raise SpecError(f"{out} is there already. Name another file with --out.")
+        raise SpecError(f"{out} exists already. Name another file with --out.")
     if not out.parent.is_dir():
         raise SpecError(f"There is no folder {out.parent}.")
     text = starter(source, out, kind, has_header=has_header)
@@ -154,7 +154,7 @@ def starter(source: Path, out: Path, kind: str, *, has_header: bool) -> str:
         name=_shown(source.name),
         spec=_shown(out.name),
         gap=GAP,
-        kind="counts" if kind == "histograms" else kind,
+        kind=kind,
         others=_OTHERS if kind == "counts" else "",
         shares=f"shares: {GAP}          " if has_shares else "# shares: uniform         ",
         totals=_TOTALS if has_totals else "",

@@ -20,7 +20,7 @@ from trellis.spec.sections.strategy import AnyStrategy
 from trellis.spec.sections.values import Name
 
 NO_AREAS_YET = (
-    "{} for histograms are not built yet: take the key out, or release counts of these cells "
+    "`{}` is not built for `kind: histograms` yet. Take it out, or release counts of these cells "
     "(kind: counts)."
 )
 

@@ -48,7 +48,7 @@ def command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
     picture: Annotated[
-        Path | None, typer.Option("--svg", help="Draw the curve beside the zCDP bound.")
+        Path | None, typer.Option("--svg", help="Draw the curve with the zCDP bound.")
     ] = None,
 ) -> None:
     """State the exact guarantee of a release, or of mechanisms."""

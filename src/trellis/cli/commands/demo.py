@@ -34,7 +34,7 @@ def command(
     terminal = ctx.obj.hushed(quiet)
     spec = out / "spec.yaml"
     if spec.exists():
-        terminal.say(f"{spec} is there already and is used as it is.")
+        terminal.say(f"{spec} exists already and is used as it is.")
     else:
         with terminal.stage("make up people and areas"):
             (write_histogram_demo if histogram else write_demo)(out)
@@ -59,7 +59,7 @@ def _tell(terminal: Terminal, spec: Path, folder: Path) -> None:
     terminal.table(f"The first counties: records, with {confidence} intervals", columns, rows)
     terminal.say("\nOpen next:")
     terminal.say(f"  {folder / 'report' / 'index.html'}   pictures of guarantee and accuracy")
-    terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables beside it")
+    terminal.say(f"  {folder / 'release' / 'README.md'}   how to read the tables next to it")
     terminal.say(f"  {folder / 'privacy.json'}   what is protected, and how well")
     terminal.say(f"  {spec}   the spec: edit it, for example the shares")
     trellis, where, run = _own_name(), shlex.quote(str(spec)), shlex.quote(str(folder))

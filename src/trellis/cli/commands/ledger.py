@@ -32,7 +32,7 @@ def command(
         str | None, typer.Option("--set-limit", help="Such as rho=4 or epsilon=2.")
     ] = None,
     unit: Annotated[
-        str | None, typer.Option("--unit", help="With --set-limit: whom it is for.")
+        str | None, typer.Option("--unit", help="With --set-limit: the unit it is for.")
     ] = None,
     below_spent: Annotated[
         bool,
@@ -58,13 +58,13 @@ def command(
         Path | None, typer.Option("--backup", help="Copy the ledger into this new file.")
     ] = None,
     restore: Annotated[
-        Path | None, typer.Option("--restore", help="Put in what this copy has and it lacks.")
+        Path | None, typer.Option("--restore", help="Add what this copy has and the ledger lacks.")
     ] = None,
     enter: Annotated[
-        Path | None, typer.Option("--enter", help="Put in the charge of this run folder.")
+        Path | None, typer.Option("--enter", help="Add the charge of this run folder.")
     ] = None,
 ) -> None:
-    """Show what has been spent on a data set so far, and what may be."""
+    """Show what has been spent on a data set, and what may still be."""
     terminal, ledger = ctx.obj, Ledger(path)
     if (reason or superseded_by) and withdraw is None:
         raise LedgerError("--reason and --superseded-by go with --withdraw.")
@@ -142,7 +142,8 @@ def _bound(text: str, tie: Tie) -> UnitBound:
 def _only_unit(ledger: Ledger, dataset: str) -> str:
     known = ledger.account(dataset).units
     if len(known) != 1:
-        raise LedgerError(f"Say whom the limit is for, with --unit: one of {', '.join(known)}.")
+        listed = ", ".join(known)
+        raise LedgerError(f"Name the unit that the limit is for, with --unit: one of {listed}.")
     return known[0]
 
 

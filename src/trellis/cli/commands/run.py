@@ -15,7 +15,7 @@ NAME = "run"
 COMPILING = "First run: compiling kernels, once for each kind of release. This can take a minute."
 
 Out = Annotated[
-    Path | None, typer.Option("--out", help="The run folder; by default runs/ beside the spec.")
+    Path | None, typer.Option("--out", help="The run folder; by default runs/ next to the spec.")
 ]
 NewEdition = Annotated[
     bool, typer.Option("--new-edition", help="The input has changed, and that is intended.")
@@ -38,7 +38,7 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Measure, estimate and release. Started again, it goes on where it stopped."""
+    """Measure, estimate and release. Run it again to go on where it stopped."""
     with logging_confidentially(confidential_log):
         release_into(ctx.obj.hushed(quiet), spec, out, new_edition, same_records)
 

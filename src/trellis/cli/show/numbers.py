@@ -10,7 +10,7 @@ _MOST_DIGITS = 10_000_000
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """To so many significant digits, without powers of ten where a reader can do without."""
+    """To this many significant digits, without powers of ten where a reader can do without."""
     text = f"{value:.{digits}g}"
     return f"{float(text):,.0f}" if 10**digits <= abs(float(text)) < _MOST_DIGITS else text
 

@@ -1,4 +1,4 @@
-"""What `trellis plan` does beside the plan: areas as CSV, a picture, suggested settings."""
+"""What `trellis plan` does besides the plan: areas as CSV, a picture, suggested settings."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def facility_bounds(
     labels = query.factors[0].labels
     if unknown := [name for name in open_to_all if name not in labels]:
         raise InputError(
-            f"{table.label}: open_to_all names {unknown[0]!r}, which is no type of {query.name!r}."
+            f"{table.label}: open_to_all names {unknown[0]!r}, which is not a type of "
+            f"{query.name!r}."
         )
     lower = np.maximum(listed.bound, 0)
     upper = np.where(lower == 0, 0, NO_BOUND)
@@ -109,7 +110,7 @@ def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy)
     cell = np.zeros(len(rows), dtype=np.int64)
     for factor in query.factors:
         labels = pa.array(factor.labels, pa.string())
-        fault = f"{where} has {{}} in column {factor.name!r}, which is no category of it."
+        fault = f"{where} has {{}} in column {factor.name!r}, which is not a category of it."
         place = _positions(rows[f"factor {factor.name}"], labels, fault)
         cell = cell * len(factor.labels) + place
     bound = rows["bound"].to_numpy(zero_copy_only=False).astype(np.float64)

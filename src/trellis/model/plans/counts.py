@@ -9,14 +9,12 @@ from typing import Any, ClassVar, Self
 from trellis.model.plans.design import Design
 from trellis.model.plans.methods import BOTTOMUP, GLS, GLS_TOPDOWN, TOPDOWN, Method, by_name
 
-COUNTS = "counts"
-
 
 @dataclass(frozen=True, slots=True)
 class CountsDesign(Design):
     """Counts have nothing that other kinds do not have."""
 
-    kind: ClassVar[str] = COUNTS
+    kind: ClassVar[str] = "counts"
     methods: ClassVar[Mapping[str, Method]] = by_name([GLS_TOPDOWN, TOPDOWN, GLS, BOTTOMUP])
     title: ClassVar[str] = "Counts"
     described: ClassVar[str] = "Counts of records"

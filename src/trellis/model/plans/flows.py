@@ -20,8 +20,6 @@ from trellis.privacy.flow_changes import FlowQuery, FlowTable
 if TYPE_CHECKING:
     from trellis.model.plans.plan import Plan
 
-FLOWS = "flows"
-
 DEFAULT_PENALTY = 2
 """Of the sparse methods, in standard deviations."""
 MOST_PENALTY = 1000
@@ -69,7 +67,7 @@ DEFAULT_FLOW_METHOD = "gls_chebyshev"
 class FlowDesign(Design):
     """The two hierarchies; `penalty` is the price of a positive flow, in standard deviations."""
 
-    kind: ClassVar[str] = FLOWS
+    kind: ClassVar[str] = "flows"
     methods: ClassVar[Mapping[str, Method]] = FLOW_METHODS
     title: ClassVar[str] = "Flows"
     described: ClassVar[str] = "Flows between areas"

@@ -22,7 +22,7 @@ class ExpectedError:
 class Forecast:
     """Expected errors by level, and what a spine does for levels and areas of interest.
 
-    None where they are not known. A forecast follows from a plan and is no part of its identity.
+    None where they are not known. A forecast follows from a plan and is not part of its identity.
     """
 
     errors: tuple[ExpectedError, ...] | None = None

@@ -16,8 +16,6 @@ from trellis.privacy.group_size_changes import SizeQuery, SizeTable
 if TYPE_CHECKING:
     from trellis.model.plans.plan import Plan
 
-GROUP_SIZES = "group_sizes"
-
 WIDEST_RATIO = 10**12
 """Between the weights of two levels in sums of squares."""
 
@@ -56,7 +54,7 @@ DEFAULT_SIZE_METHOD = "cumulative_joint"
 class GroupSizesDesign(Design):
     """`weights` of the levels in sums of squares."""
 
-    kind: ClassVar[str] = GROUP_SIZES
+    kind: ClassVar[str] = "group_sizes"
     methods: ClassVar[Mapping[str, Method]] = SIZE_METHODS
     title: ClassVar[str] = "Groups by size"
     described: ClassVar[str] = "Groups by size"

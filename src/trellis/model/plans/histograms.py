@@ -13,8 +13,6 @@ from trellis.model.plans.methods import GLS, GLS_TOPDOWN, TOPDOWN, Method, by_na
 if TYPE_CHECKING:
     from trellis.model.plans.plan import Plan
 
-HISTOGRAMS = "histograms"
-
 MOST_PASS_CELLS = 64
 """Cells of a marginal that a pass may fix: its precision is a dense matrix."""
 
@@ -37,7 +35,7 @@ class HistogramDesign(Design):
     `passes` are the queries that each family fixes before the rest, in this order.
     """
 
-    kind: ClassVar[str] = HISTOGRAMS
+    kind: ClassVar[str] = "histograms"
     methods: ClassVar[Mapping[str, Method]] = by_name([GLS_TOPDOWN, TOPDOWN, GLS])
     title: ClassVar[str] = "Counts"
     described: ClassVar[str] = "Counts of records"

@@ -148,7 +148,7 @@ class _Parser:
     def _equal(self, factor: Factor, value: str) -> NDArray[np.bool_]:
         if value not in factor.labels:
             known = _listed(factor.labels)
-            raise self._error(f"{value!r} is no category of {factor.name!r}, which has {known}")
+            raise self._error(f"{value!r} is not a category of {factor.name!r}, which has {known}")
         return np.array([label == value for label in factor.labels])
 
     def _compared(self, factor: Factor, sign: str, value: str) -> NDArray[np.bool_]:

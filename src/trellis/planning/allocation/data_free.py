@@ -28,7 +28,7 @@ _MOST_STARTS = 4
 _MOST_SUBSETS = 6
 """Up to this many slots, every choice of slots is a start of its own."""
 _REVIVED = (1e-3, 1e-4, 1e-5, 1e-3, 1e-4, 1e-5)
-"""On logarithms a share that was made too small by far grows again slowly, so it is set anew."""
+"""On logarithms a share that was made too small by far grows again slowly, so it is set again."""
 _STARVED = 1e-5
 _LEAST_WEIGHT = 1e-12
 """Beside the largest; shares are rounded far more coarsely."""

@@ -77,7 +77,7 @@ def _marked_codes(hierarchy: Hierarchy, given: list[str]) -> NDArray[np.bool_]:
     leaves = hierarchy.codes(hierarchy.leaf_level).tolist()
     wanted = set(given)
     if unknown := sorted(wanted - set(leaves))[:1]:
-        raise StructureError(f"{unknown[0]!r} is no leaf of the hierarchy. Compare the codes.")
+        raise StructureError(f"{unknown[0]!r} is not a leaf of the hierarchy. Compare the codes.")
     return np.array([leaf in wanted for leaf in leaves])
 
 

@@ -30,9 +30,9 @@ import numpy as np
 from trellis.errors import PrivacyError
 from trellis.privacy.accounting.accountant import all_certified, moved, relation
 from trellis.privacy.accounting.composition import Coordinates, whole
-from trellis.privacy.accounting.continuous import continuous_rho
+from trellis.privacy.accounting.distributions.continuous import continuous_rho
+from trellis.privacy.accounting.distributions.rounding import float_below
 from trellis.privacy.accounting.privacy_curve import Number, WorstCase
-from trellis.privacy.accounting.rounding import float_below
 from trellis.privacy.accounting.zcdp import tight_zcdp_epsilons, zcdp_epsilon
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism
 from trellis.privacy.neighbours import Neighbours

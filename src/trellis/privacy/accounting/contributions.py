@@ -31,7 +31,7 @@ import numpy as np
 
 from trellis.privacy.accounting.composition import Composition, Coordinates
 from trellis.privacy.accounting.curves import Curve
-from trellis.privacy.accounting.exact import TableCurve, exact_curve
+from trellis.privacy.accounting.distributions.exact import TableCurve, exact_curve
 from trellis.privacy.mechanisms import DiscreteGaussian, Mechanism
 
 MOST_CHECKED = 12

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from trellis.privacy.accounting.composition import Composition
-from trellis.privacy.accounting.losses import UNIT, FloatArray
-from trellis.privacy.accounting.rounding import float_above
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.rounding import float_above
 from trellis.privacy.accounting.zcdp import tight_zcdp_deltas, tight_zcdp_epsilons
 
 Bounds = tuple[FloatArray, FloatArray]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trellis.errors import PrivacyError
-from trellis.privacy.accounting.bracket import BracketCurve, bracket_curve
 from trellis.privacy.accounting.composition import Composition
 from trellis.privacy.accounting.curves import (
     Bounds,
@@ -26,10 +25,11 @@ from trellis.privacy.accounting.curves import (
     simple_deltas,
     simple_epsilons,
 )
-from trellis.privacy.accounting.exact import exact_curve
-from trellis.privacy.accounting.lattice import lattice_deviation
-from trellis.privacy.accounting.losses import FloatArray
-from trellis.privacy.accounting.rounding import float_above, float_below
+from trellis.privacy.accounting.distributions.bracket import BracketCurve, bracket_curve
+from trellis.privacy.accounting.distributions.exact import exact_curve
+from trellis.privacy.accounting.distributions.lattice import lattice_deviation
+from trellis.privacy.accounting.distributions.losses import FloatArray
+from trellis.privacy.accounting.distributions.rounding import float_above, float_below
 from trellis.privacy.accounting.tradeoff import tradeoff_bounds
 from trellis.privacy.accounting.zcdp import zcdp_epsilon
 

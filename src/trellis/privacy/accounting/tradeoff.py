@@ -23,7 +23,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trellis.privacy.accounting.curves import Bounds
-from trellis.privacy.accounting.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
 
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
 _NARROWINGS = 64

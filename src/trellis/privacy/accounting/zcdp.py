@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trellis.privacy.accounting.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
 
 _UNITS = 64 * UNIT  # rounding of a formula of a dozen operations, relative to its largest term
 

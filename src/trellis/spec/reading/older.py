@@ -20,6 +20,8 @@ def modern(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         notes += _into_estimate(content, "mechanism")
     if kind == "flows" and "estimator" in content:
         notes += _into_estimate(content, "estimator")
+    if kind == "flows" and content.get("unprotected") == {}:
+        del content["unprotected"]  # as run folders have it that earlier versions wrote
     if kind == "flows" and "attributes" in content and "schema" not in content:
         content["schema"] = content.pop("attributes")
         notes.append("attributes is now written schema.")

@@ -175,11 +175,6 @@ class RunFiles:
         return self.plan["kind"] == "group_sizes"
 
     @property
-    def has_flows(self) -> bool:
-        """Whether this is a release of flows."""
-        return self.plan["kind"] == "flows"
-
-    @property
     def adds_up(self) -> bool:
         """Whether the method promises that areas add up; a relaxed one does not."""
         return not (self.has_sizes and self.plan["method"].endswith("_relaxed"))

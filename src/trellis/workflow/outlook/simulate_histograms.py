@@ -53,8 +53,8 @@ def simulate_histograms(
             and (target.name, target.query.name) not in plan.design_as(HistogramDesign).tables
         ):
             raise SpecError(
-                f"--simulate: {target.label} is no published table, and gls estimates no others. "
-                "List it under output.tables."
+                f"--simulate: {target.label} is not a published table, and gls estimates no "
+                "others. List it under output.tables."
             )
     _check_rules(prepared, leaves)
     truth = leaves.by_level(hierarchy)
@@ -72,7 +72,7 @@ def simulate_histograms(
 
 
 def _check_rules(prepared: PreparedHistograms, leaves: SparseCounts) -> None:
-    """A prior that breaks a rule is no example of records that must keep it."""
+    """A prior that breaks a rule is not an example of records that must keep it."""
     lines = broken_constraints(prepared, leaves)
     if faults := contradicted_zeros(prepared, leaves):
         lines = [*impossible_lines(prepared, leaves, faults), *lines]

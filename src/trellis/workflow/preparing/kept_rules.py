@@ -24,7 +24,7 @@ from trellis.workflow.public.facts import BoundedFacts
 
 PreparedHistograms = Prepared[HistogramsSpec, BoundedFacts]
 
-MOST_LINES = 20
+MOST_LINES = 10_000
 """Places that are listed for one rule."""
 
 

@@ -76,8 +76,8 @@ def read_categories(
             continue
         if listed.area is None or listed.entity is None:
             raise SpecError(
-                f"areas.{name} is no level of the hierarchy: name the columns area and entity of "
-                "a public file."
+                f"areas.{name} is not a level of the hierarchy: name the columns area and entity "
+                "of a public file."
             )
         level = listed.level or hierarchy.level_names[-1]
         prefixes = spec.hierarchy.prefixes or {}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from trellis.evaluate.privacy_pictures import ALPHAS, DELTAS
 from trellis.execution.progress import tell_done
 from trellis.model.plans.plan import Plan
-from trellis.privacy.accounting.rounding import float_above, float_below
+from trellis.privacy.accounting.distributions.rounding import float_above, float_below
 from trellis.privacy.attacker import FALSE_ALARMS
 from trellis.privacy.guarantee import Guarantee
 from trellis.release.documents.privacy_record import MANY_CHARGES, privacy_record, stated_deltas

@@ -97,7 +97,7 @@ def _move(rows, e, y, state, j, giver, taker):
 
 @njit(nogil=True, cache=True)
 def swap_units(queries, x, floors, blocked, y):
-    """Improve y by moves of units until none helps, then weigh queries that shift much anew.
+    """Improve y by moves of units until none helps, then weigh again the queries that shift much.
 
     Of several weighings the one with the least largest shift is kept.
     """

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.privacy.accounting.composition import Composition, Coordinates, common_step
-from trellis.privacy.accounting.exact import LOG_FLOOR
-from trellis.privacy.accounting.laplace import laplace_law
-from trellis.privacy.accounting.lattice import gaussian_law
-from trellis.privacy.accounting.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.exact import LOG_FLOOR
+from trellis.privacy.accounting.distributions.laplace import laplace_law
+from trellis.privacy.accounting.distributions.lattice import gaussian_law
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 _MOST_POINTS = 2**14

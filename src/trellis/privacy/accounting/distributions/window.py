@@ -8,8 +8,8 @@ from math import exp, floor, inf, log2, sinh, sqrt
 import numpy as np
 
 from trellis.privacy.accounting.curves import Bounds
-from trellis.privacy.accounting.losses import UNIT, FloatArray, LossGrid, LossTable
-from trellis.privacy.accounting.rounded import GridLaw, Tilted
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray, LossGrid, LossTable
+from trellis.privacy.accounting.distributions.rounded import GridLaw, Tilted
 
 MARGIN = 10.0
 """Standard deviations from the middle of a window to its ends."""

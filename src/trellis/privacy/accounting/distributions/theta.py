@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.privacy.accounting.losses import FloatArray
+from trellis.privacy.accounting.distributions.losses import FloatArray
 
 _FEW_TERMS = 0.5  # sigma^2 from which the dual form is used; both need under ten terms there
 _NEGLIGIBLE = 46.0  # exp(-46) = 1e-20

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.privacy.accounting.composition import Coordinates, common_step
-from trellis.privacy.accounting.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
 
 _MOST_ATOMS = 2**17
 _MOST_PRODUCTS = 2**23

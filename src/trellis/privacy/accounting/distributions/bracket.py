@@ -38,9 +38,14 @@ from trellis.privacy.accounting.curves import (
     simple_deltas,
     simple_epsilons,
 )
-from trellis.privacy.accounting.losses import FloatArray
-from trellis.privacy.accounting.rounded import GridLaw, LossLaw, commensurate, loss_law
-from trellis.privacy.accounting.window import MARGIN, Window, total_moments
+from trellis.privacy.accounting.distributions.losses import FloatArray
+from trellis.privacy.accounting.distributions.rounded import (
+    GridLaw,
+    LossLaw,
+    commensurate,
+    loss_law,
+)
+from trellis.privacy.accounting.distributions.window import MARGIN, Window, total_moments
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 _SERVED = 1.5  # standard deviations on either side that one tilt answers for

@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.privacy.accounting.composition import Coordinates, common_step
-from trellis.privacy.accounting.losses import UNIT, FloatArray
-from trellis.privacy.accounting.theta import (
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray
+from trellis.privacy.accounting.distributions.theta import (
     log_characteristic,
     log_normaliser_ratio,
     tilted_moments,

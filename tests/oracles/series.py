@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import PrivacyError
-from trellis.privacy.accounting.losses import FloatArray
+from trellis.privacy.accounting.distributions.losses import FloatArray
 
 _STEPS = 2**18
 _LARGEST_D = 2.0  # e^{-2 pi^2 D} = 1e-17

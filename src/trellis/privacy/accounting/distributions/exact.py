@@ -22,9 +22,9 @@ from trellis.privacy.accounting.curves import (
     invert,
     simple_epsilons,
 )
-from trellis.privacy.accounting.laplace import LaplaceLaw, laplace_law
-from trellis.privacy.accounting.lattice import GaussianLaw, gaussian_law
-from trellis.privacy.accounting.losses import UNIT, FloatArray, LossGrid, LossTable
+from trellis.privacy.accounting.distributions.laplace import LaplaceLaw, laplace_law
+from trellis.privacy.accounting.distributions.lattice import GaussianLaw, gaussian_law
+from trellis.privacy.accounting.distributions.losses import UNIT, FloatArray, LossGrid, LossTable
 
 LOG_FLOOR = 277.0
 """Tails below e^-277 = 1e-120 are not tabulated but counted as infinite loss."""
