@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from fifth_kind import confidential as means
 from trellis.workflow.confidential import measuring
 from trellis.workflow.confidential.kinds import counts, flows, group_sizes, histograms
 from trellis.workflow.public import finishing
 from trellis.workflow.public.kinds import counts as public_counts
 from trellis.workflow.public.kinds import tables
 
-CONFIDENTIAL = (measuring, counts, flows, group_sizes, histograms)
+CONFIDENTIAL = (measuring, counts, flows, group_sizes, histograms, means)
 PUBLIC = (finishing, public_counts, tables)
 
 

@@ -17,13 +17,16 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import histogram_worlds
+import kinds
 import trellis
 from histogram_release_worlds import write_histogram_world
+from kinds.world import RHO
 from trellis.estimate.histograms.estimators import estimate_topdown
 from trellis.estimate.methods import estimate
 from trellis.model.plans.statement import attacks_in_words
@@ -33,7 +36,7 @@ from trellis.workflow import running
 from trellis.workflow.confidential import measuring as confidential_half
 from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.public.run_folder import RunFolder
-from worlds import TREE, noisy, plan_for, write_world
+from worlds import TREE, noisy, plan_for
 
 PACKAGE = Path(trellis.__file__).parent
 ACCOUNTING = str(PACKAGE / "privacy" / "accounting")  # pure mathematics, tens of thousands of calls
@@ -46,7 +49,10 @@ def write_used_world(folder: Path) -> Path:
     return write_histogram_world(folder, estimate={"method": "topdown"}, output=output)
 
 
-WORLDS = {"counts": write_world, "used": write_used_world}
+WORLDS: dict[str, Callable[[Path], Path]] = {
+    **{kind: partial(world.write, **RHO) for kind, world in kinds.WORLDS.items()},
+    "used": write_used_world,
+}
 
 
 def release(spec: Path) -> None:
@@ -127,7 +133,8 @@ def count_calls(spec: Path) -> dict[str, int]:
 
 def state(spec: Path) -> dict:
     """What the ledger and the folder say at this moment."""
-    entries = Ledger(spec.parent / "ledger.sqlite").entries("towns")
+    dataset = trellis.Spec.load(spec).dataset
+    entries = Ledger(spec.parent / "ledger.sqlite").entries(dataset)
     folder = spec.parent / "out"
     measured = folder / "measurements"
     return {
@@ -199,8 +206,8 @@ def reuse_what_lies_there() -> None:
     real = confidential_half._was_settled
 
     def trusting(folder, identity, ledger):
-        for partial in folder.path.glob(".measurements.*"):
-            partial.rename(folder.measurements)
+        for left in folder.path.glob(".measurements.*"):
+            left.rename(folder.measurements)
             return True
         return real(folder, identity, ledger)
 

@@ -6,14 +6,15 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from contracts.canary import COUNT, TEXT, found, texts_in
-from contracts.test_canary import SPEC
+from contracts.canary import found, texts_in
+from kinds import WORLDS
+from kinds.world import COUNT, TEXT
 from trellis.privacy.mechanisms import DiscreteGaussian
 
 AREAS = "region,county,area\nr,c1,a1\nr,c2,a2\nr,c2,a3\nr,c2,a4\n"
 PLACES = "area,place\na1,p\na2,p\na3,q\n"
 CONTENT = {
-    **SPEC,
+    **WORLDS["counts"].planted.spec,
     "hierarchy": {"source": "areas.csv", "columns": ["region", "county", "area"]},
     "areas": {"place": {"source": "places.csv", "area": "area", "entity": "place"}},
     "spine": ["bypass"],

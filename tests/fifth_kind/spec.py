@@ -17,7 +17,7 @@ class MeansData(DataSpec):
 
     area: str
     value: str
-    at_most: int = Field(ge=1, le=1_000_000, strict=True)
+    at_most: int = Field(ge=1, le=10_000_000, strict=True)
 
     def columns(self) -> tuple[list[str], list[str]]:
         return [self.area], [self.value]

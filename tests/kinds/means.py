@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from fifth_kind import confidential
 from fifth_kind.confidential import tabulate_means
 from fifth_kind.preparing import plan_means
 from fifth_kind.registered import register
@@ -182,5 +181,3 @@ class MeansWorld(World):
 
 
 WORLD = MeansWorld()
-STEPS = (confidential,)
-"""Where its steps are called."""
