@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,7 @@ def drawing(tree: ast.AST, known: tuple[str, ...] = ()) -> Iterator[int]:
         yield from drawing(node, names)
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     return {p.relative_to(SRC).as_posix(): ast.parse(p.read_text()) for p in SRC.rglob("*.py")}
 
