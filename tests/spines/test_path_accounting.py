@@ -4,6 +4,7 @@ from fractions import Fraction as F
 
 import pytest
 
+from kinds.counts import OnSpine
 from trellis.errors import PrivacyError
 from trellis.model.plans.smaller_changes import smaller_changes
 from trellis.planning.budget.noise import noise_for_paths
@@ -108,9 +109,7 @@ def test_noise_for_paths_keeps_epsilon_and_delta_for_the_worst_pair():
 
 
 def test_changes_of_location_cost_the_levels_that_divide_a_published_area():
-    from contracts.test_spine_sensitivity import BUDGETS, SPINES, made
-
-    plan = made(SPINES["regroup"], Neighbours.REPLACE, 1, 1, BUDGETS["rho"]).plan
+    plan = OnSpine("regroup", Neighbours.REPLACE, 1, 1, Budget(rho=F(1))).plan()
     curves = {change.change: change for change in smaller_changes(plan)}
     whole = dict(zip(plan.levels, plan.spine.keeps_whole, strict=True))
     assert whole == {"nation": 1, "state": 2, "town": 2, "block": 4}

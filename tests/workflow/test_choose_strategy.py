@@ -221,7 +221,7 @@ def test_releases_without_whole_counts_are_simulated_too(world):
         assert line.root_mean_square == pytest.approx(line.linear_root_mean_square)
     assert len(report.simulation.within) == len(ACCURACY)
     other = {**changes, "accuracy": [{"level": "town", "query": "sex", "within": 9}]}
-    with pytest.raises(SpecError, match="no published table"):
+    with pytest.raises(SpecError, match="not a published table"):
         plan_report(world(**other), releases=1, prior=prior)
 
 
