@@ -1,15 +1,17 @@
 # make demo   set up and run a complete release of a made-up state
 # make test   set up and run linters, type checker, import contracts and tests
 # make slow   statistical tests; make explore   the tests with fresh examples
+# make redteam [MINUTES=120] [SEED=1] [ONLY=attack:kind:seed]   attack random releases
 # make bench  comparisons with peers; make docs   generated pages
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+MINUTES ?= 5
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint slow explore bench docs clean
+.PHONY: demo test lint slow explore redteam bench docs clean
 
 demo: $(STAMPS)/base
 	$(BIN)/trellis demo
@@ -28,6 +30,9 @@ slow: $(STAMPS)/dev
 
 explore: $(STAMPS)/dev
 	$(BIN)/pytest -n 2 --hypothesis-profile explore
+
+redteam: $(STAMPS)/dev
+	PYTHONPATH=tests $(BIN)/python -m redteam --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 bench: $(STAMPS)/bench
 	$(BIN)/python -m benchmarks

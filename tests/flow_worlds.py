@@ -15,7 +15,7 @@ import trellis
 from trellis.api.releases import Release
 from trellis.confidential.flows import TrueFlows
 from trellis.model import Hierarchy, Plan, Schema
-from trellis.model.plans.flows import FLOW_METHODS
+from trellis.model.plans.kinds.flows import FLOW_METHODS
 from trellis.model.plans.shares import Shares
 from trellis.model.trees.flows import FlowTree
 from trellis.planning.kinds.flows import FlowsRequest, plan_flows

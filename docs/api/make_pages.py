@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import trellis as tr
-from trellis.api import releases, specs
+from trellis.api import pictures, releases, specs, statements
 from trellis.spec import SPECS
 
 HERE = Path(__file__).parent
@@ -53,12 +53,14 @@ INSTEAD = {"release": "name", "data": "records", "group_register": "register",
 """What Python also takes for a key."""
 
 WITH_PAGES_OF_OTHERS = {
+    "Plan": (pictures.Pictures, pictures.Picture),
+    "Accountant": (statements.PrivacyStatement,),
     "Release": (
         releases.HistogramsRelease,
         releases.GroupSizesRelease,
         releases.FlowsRelease,
         releases.Verification,
-    )
+    ),
 }
 """Classes that a user meets without naming them."""
 
@@ -70,6 +72,7 @@ MACHINERY = {
     "Plan": {"of", "checked", "model"},
     "Run": {"measured", "completed"},
     "Verification": {"of"},
+    "PrivacyStatement": {"of", "at", "rows", "svg"},
 }  # fmt: skip
 """What stages call on each other's behalf, and a user does not."""
 
@@ -78,7 +81,7 @@ OF_SPECS = {
     "resolve", "comes_with_records", "needs_register", "hierarchies", "columns", "parse",
 }  # fmt: skip
 
-MADE_BY_OTHERS = ("Plan", "Table", "Verification")
+MADE_BY_OTHERS = ("Plan", "Picture", "Pictures", "PrivacyStatement", "Table", "Verification")
 """Classes that a user does not call."""
 
 

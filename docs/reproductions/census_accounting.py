@@ -289,10 +289,10 @@ obtains an upper bound; here every value is exact, with certified bounds, in mil
 σ² = {QUERIES} / (2 · 3.65 · share), neighbours `add_remove`. All epsilons are rounded up.
 Shares in thousandths: {shares}.
 
-## Table 1: the noise each level could do with
+## Table 1: the noise that would be enough for each level
 
 The least σ² with the Bureau's ε at δ = 1e-11, ε = ρ + 2√(ρ log(1/δ)) with the level's ρ. All
-printed digits of the paper reproduce. Reductions left empty were not at hand.
+printed digits of the paper reproduce. Reductions left empty were not available.
 
 {table_1()}
 

@@ -225,7 +225,7 @@ Generated as the paper describes: sizes of the 2010 census, a heavy tail, 50 out
 
 {section(data["census"], census)}
 
-The paper's errors on its own instance, beside these. They are larger than the noise alone explains:
+The paper's errors on its own instance, next to ours. They are larger than the noise alone explains:
 at ε = 1 noise of scale 6 on 1,000 sizes adds about 6 thousand to the L1 error of level 1 before any
 post-processing.
 

@@ -304,14 +304,14 @@ pairs. First, on how many levels their errors are smaller:
 
 {us_section()}
 
-What was measured below a pair helps the more, the fewer children there are: their sum is then
+Measurements below a pair help more when the pair has few children: the sum of the children is then
 nearly as precise as the measurement of the pair itself.
 
 ## Margins of error
 
 Shares of 90 % intervals that hold the true number, over all levels and runs at ε = 1. "Large"
 pairs have more than eight standard deviations of the noise in trips, so that all are listed, like
-pairs that are named in advance. Among listed pairs in general are more whose noise was high.
+pairs that are named in advance. Listed pairs in general include more whose noise was high.
 
 {coverage_table(sets)}
 
@@ -324,12 +324,12 @@ pairs that are named in advance. Among listed pairs in general are more whose no
 ## The frontier of false discoveries
 
 A price on every positive flow trades false discoveries against missed flows and the largest error.
-"ratio" is to `chebyshev`, which is InfTDA with all of its budget spent; "halves InfTDA" tells
-whether false discoveries are at most half of its, at no more than 1.25 times its error on the
-leaves. With all levels that is out of reach at ε = 1: flows that cannot be told from noise must be
-put somewhere. It is reached with levels left out of both hierarchies (binary: 4 and 8 of 8 are
-kept; random: 3 and 4 of 4), whose budget goes into the others. Sums over areas of the levels left
-out are then worse, as the largest error of any level shows.
+"ratio" is to `chebyshev`, which is InfTDA with all of its budget spent; "halves InfTDA" says
+whether false discoveries are at most half of those of InfTDA, at no more than 1.25 times its error
+on the leaves. With all levels that is out of reach at ε = 1: flows that cannot be told from noise
+must be put somewhere. It is reached with levels left out of both hierarchies (binary: 4 and 8 of 8
+are kept; random: 3 and 4 of 4), whose budget goes into the others. Sums over areas of the levels
+left out are then worse, as the largest error of any level shows.
 
 {frontier_table(results, sets)}
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trellis.api.evaluation import evaluate_run
-    from trellis.api.functions import check, plan, run, verify_run
+    from trellis.api.functions import account, check, plan, run, verify_run
     from trellis.api.inputs import (
         Areas,
         Gaussian,
@@ -61,6 +61,7 @@ _HOME = {
     "Spec": "trellis.api.specs",
     "Table": "trellis.api.tables",
     "Unit": "trellis.api.inputs",
+    "account": "trellis.api.functions",
     "check": "trellis.api.functions",
     "confidential_log": "trellis.api.logs",
     "demo": "trellis.samples.files",
@@ -75,8 +76,8 @@ _HOME = {
 __all__ = [
     "Accountant", "Areas", "Counts", "Flows", "Gaussian", "GroupSizes", "Hierarchy", "Histograms",
     "Laplace", "Ledger", "Optimal", "Plan", "Records", "Register", "Release", "Run", "Spec",
-    "Table", "Unit", "check", "confidential_log", "demo", "evaluate_run", "load", "plan", "run",
-    "starter", "verify_run",
+    "Table", "Unit", "account", "check", "confidential_log", "demo", "evaluate_run", "load", "plan",
+    "run", "starter", "verify_run",
 ]  # fmt: skip
 
 

@@ -69,4 +69,4 @@ class LedgerError(PrivacyError):
 
 
 class RunFolderError(TrellisError):
-    """A run folder holds something else than the command needs."""
+    """A run folder does not hold what the command needs."""

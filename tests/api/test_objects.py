@@ -162,12 +162,12 @@ def test_frames_take_the_place_of_files(folder):
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"release": "x"}, "name and release say the same"),
-    ({"privacy": {}}, "protects and privacy say the same"),
+    ({"release": "x"}, "name and release mean the same"),
+    ({"privacy": {}}, "protects and privacy mean the same"),
     ({"noise": tr.Gaussian()}, "Missing key 'privacy.budget'"),
     ({"noise": tr.Laplace(epsilon=1), "shares": "uneven"}, "privacy.shares: write uniform"),
     ({"protects": "person"}, "protects: give"),
-    ({"sizes": {"cap": 3}}, "`sizes` is not a key of `kind: counts`, but of group_sizes"),
+    ({"sizes": {"cap": 3}}, "`sizes` is not a key of `kind: counts`, only of group_sizes"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(folder, changes, message):
     with pytest.raises(SpecError, match=message):

@@ -113,7 +113,7 @@ def test_a_misspelt_column_of_the_records_gets_a_suggestion(tmp_path):
     "text", ["town1,peopel\na1,3\n", "canary,people1\ncanary,people2\n", "x,peoples\nx,3\n"]
 )
 def test_a_first_record_is_never_suggested(tmp_path, text):
-    """Without a header, the first record stands in the place of the names."""
+    """Without a header, the first record takes the place of the names."""
     spec = write_world(tmp_path, people=text.replace("town1,peopel\n", "17,peopel\n"))
     assert all("Its first line must name the columns." in line for line in faults(spec))
 

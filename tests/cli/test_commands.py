@@ -378,7 +378,9 @@ def test_estimate_refuses_what_it_cannot_do(done):
     run = done / "runs" / "demo"
     assert "--method and --out go together" in refused("estimate", run, "--method", "gls")
     assert "--method and --out go together" in refused("estimate", run, "--out", done / "x")
-    assert "No method 'magic'" in refused("estimate", run, "--method", "magic", "--out", done / "x")
+    assert "Method 'magic' is not available" in refused(
+        "estimate", run, "--method", "magic", "--out", done / "x"
+    )
     assert "holds a run already" in refused("estimate", run, "--method", "gls", "--out", run)
     assert "not a run folder" in refused("estimate", done / "data")
     assert "not a run folder" in refused("estimate", done / "missing")
@@ -410,7 +412,7 @@ def test_estimate_refuses_damaged_runs_in_one_line(measured, name):
 def test_verify_tells_what_is_broken(done):
     run = done / "runs" / "demo"
     said = succeed("verify", run)
-    assert re.search(r"All \d+ promises hold", said)
+    assert "All promises hold." in said
     (run / "release" / "county.csv").write_text("nothing\n")
     result = invoke("verify", run)
     assert result.exit_code == 1
@@ -600,7 +602,7 @@ def test_an_emptied_or_copied_run_folder_yields_no_second_draw(done):
         shutil.rmtree(folder / "measurements")
         (folder / "manifest.json").unlink()
         line = refused("run", done / "spec.yaml", "--out", folder)
-        assert "has been drawn, and its measurements are not here" in line
+        assert "has been drawn, but its measurements are not here" in line
     assert len(charges(done)) == 1
 
 

@@ -183,7 +183,7 @@ def test_problems_with_the_truth_quote_nothing(state, tmp_path):
 def test_a_spec_of_something_else_is_refused(state, tmp_path):
     result = invoke("evaluate", state / "runs/demo", "--truth", write_world(tmp_path),
                     "--confidential-out", tmp_path / "out")  # fmt: skip
-    refused(result, "in another way")
+    refused(result, "in a different way")
 
 
 def test_an_unfinished_run_is_refused(state, tmp_path):

@@ -60,9 +60,9 @@ def inside(tmp_path, monkeypatch):
 REFUSED = {
     "yaml: billion laughs": "anchors and aliases are not used",
     "yaml: python object": "not readable YAML",
-    "file: column twice": "two columns of one name",
-    "file: column twice but for case": "upper and lower case taken as the same",
-    "tree: column twice": "two columns of one name ('town')",
+    "file: column twice": "two columns with the same name",
+    "file: column twice but for case": "case does not matter",
+    "tree: column twice": "two columns with the same name ('town')",
     "file: pipe": "There is no file",
     "file: link to the records": "comes from the confidential file",
     "file: second name of the records": "comes from the confidential file",

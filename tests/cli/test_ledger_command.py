@@ -106,7 +106,7 @@ def test_sums_say_what_they_add_and_what_they_leave_out(tmp_path):
     assert "one household is made up of at most 2 person(s)" in said
     assert "In part, for a person and neighbours add_remove: rho = 1" in said
     assert "Left out: homes (for a household)" in said
-    assert "What is spent for a person is more." in said
+    assert "The true cost for a person is higher." in said
     assert "Together, for a person" not in said
     succeed("ledger", "towns", *on(tmp_path), "--part-of", "person:household=1")
     assert in_json(tmp_path)["units"]["person"]["rho"] == "3"
@@ -210,7 +210,7 @@ def test_a_misspelt_data_set_is_noticed(done):
     spec = write_world(done, release="second", dataset="twons")
     for command in ("check", "run", "measure"):
         line = refused(command, spec)
-        assert "as data set 'towns', and this spec says 'twons'" in line
+        assert "as data set 'towns', but this spec says 'twons'" in line
         assert "--same-records" in line
     assert "twons" not in succeed("ledger", *on(done))
     succeed("check", spec, "--same-records")
@@ -298,7 +298,7 @@ def test_a_notice_of_a_stranger_is_one_printable_line(done):
     assert "a\\x1b[2Jb c" in said
     (run / "withdrawn.json").unlink()
     os.mkfifo(run / "withdrawn.json")
-    from trellis.verify.files.withdrawn import notice
+    from trellis.verify.documents.withdrawn import notice
 
     assert notice(run) == "withdrawn.json cannot be read."
 

@@ -95,7 +95,7 @@ def test_equal_targets_are_said_to_bind_together(world):
     spec = world(accuracy=[TARGETS[0], dict(TARGETS[0])], privacy__budget=REMOVE)
     shown = invoke("plan", spec).output
     label = "town total within 12 (90 %)"
-    assert f"These bind together, to relax one saves nothing: {label}; {label}." in shown
+    assert f"These bind together, so relaxing one saves nothing: {label}; {label}." in shown
     assert shown.count("0 alone") == 2
     lines = json.loads(invoke("plan", spec, "--json").stdout)["accuracy"]
     assert [(line["binding"], line["budget_per_unit"]) for line in lines] == [(True, 0)] * 2
@@ -105,9 +105,9 @@ def test_a_budget_that_no_target_decides_says_so(world):
     loose = [{"level": "town", "within": 10**8}]
     spec = world(accuracy=loose, privacy__budget=REMOVE)
     shown = invoke("plan", spec).output
-    assert "What decides: no target, rho = 1/1000000 is the least that there is." in shown
+    assert "What decides: no target, rho = 1/1000000 is the least possible budget." in shown
     assert "0, does not bind" in shown
-    assert decided_by(spec) == ["no target, rho = 1/1000000 is the least that there is"]
+    assert decided_by(spec) == ["no target, rho = 1/1000000 is the least possible budget"]
     stated = world(accuracy=TARGETS)
     assert "What decides: the stated budget." in invoke("plan", stated).output
     assert decided_by(stated) == ["the stated budget"]
@@ -117,7 +117,7 @@ def test_a_budget_that_no_target_decides_says_so(world):
 
 def test_shares_that_foresee_another_method_say_so(world):
     spec = world(privacy__shares="optimal", estimate={"method": "topdown"})
-    words = "privacy.shares.optimal foresees the errors of gls_topdown, not those of topdown"
+    words = "privacy.shares.optimal predicts the errors of gls_topdown, not those of topdown"
     assert words in invoke("plan", spec).output
     (note,) = json.loads(invoke("plan", spec, "--json").stdout)["notes"]
     assert note.startswith(words)
@@ -182,8 +182,8 @@ def test_records_are_never_read(world, tmp_path):
 
 def test_bad_options_are_refused(world, tmp_path):
     spec = world()
-    assert "--compare goes with strategies" in refusal(spec, "--compare")
-    assert "--compare goes with strategies" in refusal(spec, "uniform")
+    assert "--compare needs strategies" in refusal(spec, "--compare")
+    assert "--compare needs strategies" in refusal(spec, "uniform")
     assert "no strategy 'magic'" in refusal(spec, "--compare", "magic")
     assert "--prior goes with --simulate" in refusal(spec, "--prior", tmp_path / "old.csv")
     assert "--prior-area and" in refusal(spec, "--simulate", 1, "--prior-area", "x")

@@ -6,10 +6,8 @@ would, and verification must find more than before.
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trellis
+from forging import edit_json, fit_manifest
 from kinds import WITH_TOYS
 from kinds.world import RHO
 from trellis.verify import verify_run
@@ -30,12 +29,6 @@ def change_column(path: Path, column: str, change) -> None:
     new = pa.array(values, table.schema.field(column).type)
     place = table.column_names.index(column)
     pq.write_table(table.set_column(place, table.schema.field(column), new), path)
-
-
-def change_json(path: Path, change) -> None:
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
 
 
 def tables(run: Path, part: str, column: str) -> list[Path]:
@@ -57,11 +50,11 @@ def forge_noise(run):
         noise = next(q["noise"] for q in plan["queries"] if q["noise"])
         noise["parameter"] = str(10**6)
 
-    change_json(run / "plan.json", halve)
+    edit_json(run / "plan.json", halve)
 
 
 def forge_budget(run):
-    change_json(run / "plan.json", lambda plan: plan.update(budget={"rho": "1/100"}))
+    edit_json(run / "plan.json", lambda plan: plan.update(budget={"rho": "1/100"}))
 
 
 def forge_price(run):
@@ -71,19 +64,19 @@ def forge_price(run):
         query = next(q for q in plan["queries"] if q["noise"])
         query["table"] = "grand_total" if query["table"] != "grand_total" else "partition"
 
-    change_json(run / "plan.json", price)
+    edit_json(run / "plan.json", price)
 
 
 def forge_unit(run):
-    change_json(run / "plan.json", lambda plan: plan["protection"].update(max_contribution=7))
+    edit_json(run / "plan.json", lambda plan: plan["protection"].update(max_contribution=7))
 
 
 def forge_statement(run):
-    change_json(run / "privacy.json", lambda record: record.update(rho="1/1000"))
+    edit_json(run / "privacy.json", lambda record: record.update(rho="1/1000"))
 
 
 def forge_guarantee(run):
-    change_json(run / "privacy.json", lambda record: record.update(guarantee=["Nothing to fear."]))
+    edit_json(run / "privacy.json", lambda record: record.update(guarantee=["Nothing to fear."]))
 
 
 def forge_spec(run):
@@ -116,17 +109,6 @@ FORGERIES = {
         forge_statement, forge_guarantee, forge_spec, forge_csv, forge_stranger, forge_area,
     )
 }  # fmt: skip
-
-
-def fit_manifest(run: Path) -> None:
-    """As a forger does who knows what a manifest is."""
-
-    def fit(manifest):
-        for name in manifest["sha256"]:
-            if (run / name).exists():
-                manifest["sha256"][name] = sha256((run / name).read_bytes()).hexdigest()
-
-    change_json(run / "manifest.json", fit)
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,7 @@ BREACHES = {
         "ingest/public/registers.py", "from trellis.ingest.records import group_sizes",
         "Readers of public tables see no true counts"),
     "verification that trusts the estimator": (
-        "verify/tables.py", "from trellis.estimate.best_linear import estimate_gls",
+        "verify/counts/tables.py", "from trellis.estimate.best_linear import estimate_gls",
         "Verification shares no code"),
     "an engine outside its file": (
         "ingest/records/counts.py", "import duckdb",

@@ -16,7 +16,7 @@ from kinds import WITH_TOYS, WORLDS, require_worlds
 from kinds.counts import OnTree
 from kinds.group_sizes import SizesCase
 from kinds.histograms import HistogramCase
-from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS
 from trellis.privacy.changes import Partition
 from trellis.privacy.group_size_changes import SizeQuery
 from trellis.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace

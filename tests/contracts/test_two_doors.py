@@ -124,7 +124,7 @@ def charged(plan=PLAN, seed=1):
 def test_what_was_planned_and_charged_is_drawn_once():
     noise, twin = charged(), TOWN.noise.sample(SIZE, SeededBits(1))
     assert np.array_equal(noise.added_to(TOWN, np.zeros((SIZE, 1), np.int64)).ravel(), twin)
-    with pytest.raises(PrivacyError, match="has had all noise"):
+    with pytest.raises(PrivacyError, match="All noise that was charged"):
         noise.sample(TOWN, 1)
 
 
@@ -132,12 +132,12 @@ def test_draws_in_parts_add_up_to_what_was_charged_and_no_more():
     noise = charged()
     for _ in range(SIZE):
         noise.sample(TOWN, 1)
-    with pytest.raises(PrivacyError, match="has had all noise"):
+    with pytest.raises(PrivacyError, match="All noise that was charged"):
         noise.sample(TOWN, 1)
 
 
 def test_more_numbers_than_charged_are_refused_at_once():
-    with pytest.raises(PrivacyError, match="has had all noise"):
+    with pytest.raises(PrivacyError, match="All noise that was charged"):
         charged().sample(TOWN, SIZE + 1)
 
 
@@ -145,7 +145,7 @@ def test_a_refused_draw_does_not_leave_room_for_a_smaller_one():
     noise = charged()
     with suppress(PrivacyError):
         noise.sample(TOWN, SIZE + 1)
-    with pytest.raises(PrivacyError, match="has had all noise"):
+    with pytest.raises(PrivacyError, match="All noise that was charged"):
         noise.sample(TOWN, SIZE)
 
 

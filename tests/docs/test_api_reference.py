@@ -3,18 +3,15 @@
 import doctest
 import inspect
 import pkgutil
-import re
 import runpy
 from importlib import import_module
 
 import pyarrow as pa
 import pytest
-import typer.main
 
 import trellis as tr
 from docs.test_tutorial import REPOSITORY
 from trellis import api
-from trellis.cli.app import app
 
 MODULES = [f"trellis.api.{module.name}" for module in pkgutil.iter_modules(api.__path__)]
 MODULES += ["trellis.samples.files"]
@@ -95,29 +92,3 @@ def public_members() -> list[tuple[str, object]]:
 def test_everything_public_has_a_docstring(name, member):
     of_pydantic = ("model_post_init",)
     assert inspect.getdoc(member) or name.endswith(of_pydantic), name
-
-
-# -- what the command line does, in Python --------------------------------------------------------
-
-PYTHON_PAGE = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| (`.*`.*) \| (`.*) \|$", PYTHON_PAGE, re.MULTILINE)
-HELD = {"plan": tr.Plan, "spec": tr.Spec, "ledger": tr.Ledger}
-OPTIONS_WITHOUT_PYTHON = {"--pictures", "--picture", "--areas", "--svg"}
-
-
-@pytest.mark.parametrize("command", typer.main.get_command(app).commands)
-def test_every_command_has_its_way_in_python(command):
-    assert any(f"`trellis {command}" in cell for cell, _ in ROWS)
-
-
-def test_what_the_table_names_is_there():
-    calls = re.sub(r'"[^"]*"', '""', " ".join(python for _, python in ROWS))
-    used = re.findall(r"\b(tr|plan|spec|ledger)\.(\w+)", calls)
-    assert len(used) > 30
-    for held, name in used:
-        assert hasattr(HELD.get(held, tr), name), f"{held}.{name}"
-
-
-def test_options_without_a_way_in_python_are_named():
-    last = PYTHON_PAGE.partition("Pictures are for the command line alone")[2].partition("##")[0]
-    assert set(re.findall(r"(--\w+)`", last)) == OPTIONS_WITHOUT_PYTHON

@@ -116,7 +116,7 @@ def test_households_readme(tmp_path):
     session = Session(folder.parents[1])
     for block in blocks_of("examples/households/README.md"):
         session.run(block)
-    assert "All 17 promises hold." in session.printed
+    assert "All promises hold." in session.printed
 
 
 def test_commuting_readme(tmp_path, monkeypatch):
@@ -128,7 +128,7 @@ def test_commuting_readme(tmp_path, monkeypatch):
     session = Session(folder.parents[1])
     for block in blocks_of("examples/commuting/README.md"):
         session.run(block)
-    assert "All 14 promises hold." in session.printed
+    assert "All promises hold." in session.printed
 
 
 def test_spines_readme(tmp_path):
@@ -139,7 +139,7 @@ def test_spines_readme(tmp_path):
     session = Session(folder.parents[1])
     for block in blocks_of("examples/spines/README.md"):
         session.run(block)
-    assert "All 17 promises hold." in session.printed
+    assert "All promises hold." in session.printed
     trellis.plan(trellis.Spec.load(folder / "new-mexico.yaml"))
 
 

@@ -15,7 +15,7 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence
 from trellis.estimate.methods import ESTIMATORS, estimate
 from trellis.model import Hierarchy, Measurements
-from trellis.model.plans.counts import CountsDesign
+from trellis.model.plans.kinds.counts import CountsDesign
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.queries import DETAILED, TOTAL
 from trellis.privacy.budget import Budget

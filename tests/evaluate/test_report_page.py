@@ -225,7 +225,7 @@ def test_noisy_zeros_are_not_called_exact(tmp_path):
     assert n_single > 0
     assert "lower === upper" not in SCRIPT
     assert 'exact ? "exact"' in SCRIPT
-    assert "Numbers of this release are exact" not in page_of(run)
+    assert "The numbers of this release are exact" not in page_of(run)
 
 
 def test_an_interval_narrower_than_a_thousandth_shows_its_two_ends():

@@ -34,12 +34,13 @@ from trellis.estimate.flows.families import FamilyRule
 from trellis.estimate.flows.levels import estimate_flow_levels
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
-from trellis.model.plans.flows import FLOW_METHODS
+from trellis.model.plans.kinds.flows import FLOW_METHODS
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim
 from trellis.privacy.neighbours import Neighbours
 from trellis.verify.files.run_files import RunFiles
-from trellis.verify.flows.margins import _best_linear, _measured
+from trellis.verify.flows.margins import _best_linear
+from trellis.verify.flows.margins import measured as all_measured
 from trellis.workflow.confidential.flow_descent import measure_flows
 from trellis.workflow.progress import Silent
 from trellis.workflow.public.run_folder import RunFolder
@@ -304,7 +305,7 @@ def test_intervals_cover_all_that_was_measured(tmp_path):
     spec = spec_in(tmp_path, hierarchy={"columns": list(columns)}, privacy__budget={"rho": "1/60"})
     release = trellis.run(spec, tmp_path / "run", data=pairs, hierarchy=pa.table(columns))
     run = RunFiles(release.path)
-    levels = _measured(run)
+    levels = all_measured(run)
     _best_linear(levels)
     inside = []
     for level, linear in enumerate(levels[1:], start=1):

@@ -25,7 +25,7 @@ from trellis.confidential.flows import TrueFlows
 from trellis.errors import RunFolderError, SpecError
 from trellis.estimate.flows.levels import estimate_flow_levels
 from trellis.measure.charged_noise import ChargedNoise
-from trellis.model.plans.flows import FLOW_METHODS
+from trellis.model.plans.kinds.flows import FLOW_METHODS
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim, Ledger
 from trellis.privacy.neighbours import Neighbours

@@ -16,7 +16,7 @@ from trellis.estimate.flows import runs as flow_runs
 from trellis.execution.threads import map_in_order
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.model import Hierarchy
-from trellis.model.plans.flows import FLOW_METHODS
+from trellis.model.plans.kinds.flows import FLOW_METHODS
 from trellis.privacy.bits import OsRandom
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Claim

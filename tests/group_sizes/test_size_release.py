@@ -34,7 +34,7 @@ from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.counts import measure_counts
 from trellis.model import Measurements
 from trellis.model.plans.answers import answers
-from trellis.model.plans.group_sizes import SIZE_METHODS, GroupSizesDesign
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS, GroupSizesDesign
 from trellis.model.plans.methods import GLS
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.queries import TOTAL
@@ -236,7 +236,7 @@ def test_declared_weights_are_used():
 
 
 BAD_WEIGHTS = {
-    "missing": ({"nation": 1, "town": 1}, "level 'state' is measured and has no weight"),
+    "missing": ({"nation": 1, "town": 1}, "level 'state' is measured but has no weight"),
     "unknown": ({"nation": 1, "state": 1, "town": 1, "x": 1}, "'x' is not measured"),
     "zero": ({"nation": 0, "state": 1, "town": 1}, "'nation' must be positive"),
 }

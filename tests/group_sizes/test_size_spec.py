@@ -8,7 +8,7 @@ import pytest
 
 from size_worlds import SPEC, TABLE_FORM, spec_in
 from trellis.errors import SpecError
-from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS
 from trellis.spec import Spec
 from trellis.spec.group_sizes import GroupSizesEstimate
 from worlds import REMOVE, changed
@@ -63,6 +63,7 @@ REFUSED = {
     "bound without quantity": ({"data__max_quantity": 3}, "goes with data.quantity"),
     "cells": ({"data__cells": {"a": "b"}}, "`data.cells` is not a key of `kind: group_sizes`"),
     "count": ({"data__count": "n"}, "`data.count` is not a key of `kind: group_sizes`"),
+    "areas": ({"areas": {"place": {"weight": 2}}}, "`kind: group_sizes`, only of counts."),
     "totals": ({"unprotected__totals": ["nation"]}, "`unprotected.totals` is not a key"),
     "method": ({"estimate": {"method": "gls"}}, "estimate.method: use"),
     "unknown mechanism": ({"mechanism": "histogram"}, "histogram_exact"),

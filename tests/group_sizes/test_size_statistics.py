@@ -25,7 +25,7 @@ from trellis.release.tables.size_statistics import (
     level_statistics,
     statistics_table,
 )
-from trellis.verify.group_sizes import _statistics
+from trellis.verify.group_sizes.tables import _statistics
 
 rows = st.lists(st.integers(0, 9), min_size=2, max_size=6)
 
@@ -96,3 +96,16 @@ def test_areas_without_groups_have_no_statistics_but_their_number():
     found = level_statistics(areas([[0, 0, 0], [1, 1, 0]]))
     assert found["groups"][0].tolist() == [0, 2]
     assert np.isnan(found["mean_size"][0]).tolist() == [True, False]
+
+
+def test_counts_in_an_area_without_groups_have_no_interval_per_group():
+    """Some methods publish counts where the register has no group; nothing is divided by it."""
+    areas = AreaSizes(
+        counts=np.array([[0, 2, 1]]), centre=np.array([[0.1, 1.9, 1.0]]),
+        std_error=np.full((1, 3), 2.0), groups=np.array([0]), factor=1.6, is_cumulative=False,
+    )  # fmt: skip
+    found = level_statistics(areas)
+    for name in ("share_of_size_1", "mean_size"):
+        value, lower, upper = found[name]
+        assert np.isfinite(value).all()
+        assert np.isnan([lower, upper]).all()

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forging import fit_manifest
 from size_worlds import release_into
 from trellis.verify import verify_run
-from verify.test_verify_run import broken, edit_json, edit_table, first, make_hashes_good
+from verify.test_verify_run import broken, edit_json, edit_table, first
 
 TOWN, STATISTICS = "release/town.parquet", "release/statistics/town.parquet"
 NOISY = "measurements/level=town/query=cumulative.parquet"
@@ -79,7 +80,7 @@ def test_intact_run_keeps_all_promises(run):
 def test_forged_content_is_noticed_although_the_hashes_agree(run, name):
     check, corrupt = CORRUPTIONS[name]
     corrupt(run)
-    make_hashes_good(run)
+    fit_manifest(run)
     found = broken(run)
     assert check in found
     assert "hashes" not in found
@@ -104,7 +105,7 @@ def test_the_larger_cost_of_a_replaced_record_is_checked(tmp_path):
                 query["noise"]["parameter"] = str(6)  # 3 levels * 4 / 2
 
     edit_json("plan.json", cheap)(run)
-    make_hashes_good(run)
+    fit_manifest(run)
     assert "budget" in broken(run)
 
 
@@ -122,15 +123,15 @@ def test_cheap_noise_for_epsilon_and_delta_is_noticed(tmp_path):
                 query["noise"]["parameter"] = str(int(0.9 * noise))
 
     edit_json("plan.json", cheap)(run)
-    make_hashes_good(run)
+    fit_manifest(run)
     assert "budget" in broken(run)
 
 
 def test_statistics_are_recomputed_by_the_textbook():
-    from trellis.verify.group_sizes import _NAMES, _statistics
+    from trellis.verify.group_sizes.tables import NAMES, _statistics
 
     counts = np.array([2, 3, 0, 1])  # sizes 0 0 1 1 1 3
-    found = dict(zip(_NAMES, _statistics(counts, 6), strict=True))
+    found = dict(zip(NAMES, _statistics(counts, 6), strict=True))
     sizes = np.array([0, 0, 1, 1, 1, 3])
     gini = np.abs(sizes[:, None] - sizes).sum() / (2 * 36 * sizes.mean())
     assert found == pytest.approx(

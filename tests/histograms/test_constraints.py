@@ -57,7 +57,7 @@ def test_groups_of_children():
 @pytest.mark.parametrize(
     ("rows", "wish", "message"),
     [
-        ([("nowhere", "m", 3)], {}, "'nowhere', no area of level 'town'"),
+        ([("nowhere", "m", 3)], {}, "'nowhere', which is not an area of level 'town'"),
         ([("a1", "x", 3)], {}, "'x' in column 'sex'"),
         ([("a1", None, 3)], {}, "None in column 'sex'"),
         ([("a1", "m", -3)], {}, "whole number"),

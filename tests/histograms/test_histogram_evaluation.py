@@ -168,7 +168,7 @@ def test_records_that_do_not_fit_quote_nothing(world, tmp_path):
 
 def test_a_spec_with_other_categories_is_refused(world, tmp_path):
     other = write_histogram_world(tmp_path, schema__sex=["f", "m", "x"])
-    refused(evaluate(world, tmp_path / "out", truth=other), "in another way")
+    refused(evaluate(world, tmp_path / "out", truth=other), "in a different way")
 
 
 def test_a_release_without_intervals_or_without_tables(tmp_path):

@@ -118,7 +118,7 @@ WIDE = Schema({"age": [str(year) for year in range(65)]})
          "same cells"),
         ({"tables": {"village": ["total"]}}, "names level 'village'"),
         ({"tables": {"town": ["sex", "sex"]}}, "twice"),
-        ({"method": "bottomup"}, "bottomup is not made"),
+        ({"method": "bottomup"}, "bottomup does not work"),
         ({"passes": ("sex", "sex")}, "fixes the cells of 'sex' again"),
         ({"passes": ("adult*sex", "sex * adult")}, "fixes the cells of 'adult [*] sex' again"),
         ({"passes": ("age",), "schema": WIDE, "strategy": None}, "has 65 cells"),

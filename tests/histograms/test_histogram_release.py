@@ -60,7 +60,7 @@ def run_copy(finished, tmp_path):
 
 def test_a_finished_release_keeps_its_promises(finished):
     assert problems(finished) == {}
-    assert len(verify_run(finished)) == 18
+    assert all(finding.holds for finding in verify_run(finished))
 
 
 def test_tables_add_up_to_coarser_ones(finished):
@@ -155,7 +155,7 @@ def test_what_is_not_there_is_said(finished):
         release.table("state", "age")
     with pytest.raises(RunFolderError, match="has tables of total"):
         release.table("state")
-    with pytest.raises(RunFolderError, match="were measured: sex, detailed"):
+    with pytest.raises(RunFolderError, match="has measurements of sex, detailed"):
         release.measurement("town", "total")
     assert release.measurement("state", "adult*sex").num_rows == 12
     assert release.measurement("state", "total")["variance"].to_pylist() == [0.0] * 3
@@ -368,14 +368,14 @@ def test_passes_go_with_schema(tmp_path):
     changes = dict.fromkeys(without, REMOVE) | {"estimate": {"passes": ["total"]}}
     done = invoke("run", write_histogram_world(tmp_path, **changes))
     assert done.exit_code == 2
-    assert "`estimate.passes` is not a key of `kind: counts`, but of histograms" in done.stderr
+    assert "`estimate.passes` is not a key of `kind: counts`, only of histograms" in done.stderr
     assert not (tmp_path / "ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": None}, "is not a key of `kind: counts`, but of histograms"),
+        ({"schema": None}, "is not a key of `kind: counts`, only of histograms"),
         ({"schema": {"age": ["0", "0"]}}, "twice"),
         ({"schema": {"age": {"range": [3, 1]}}}, "must grow"),
         ({"schema": {"age": [True]}}, "quote"),

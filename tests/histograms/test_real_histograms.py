@@ -135,12 +135,12 @@ def test_odd_worlds_are_released(tmp_path, changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"output__microdata": True}, "output.microdata: not with estimate.method gls"),
-        ({"estimate__passes": ["sex"]}, "estimate.passes: not with"),
+        ({"output__microdata": True}, "output.microdata: cannot go with estimate.method gls"),
+        ({"estimate__passes": ["sex"]}, "estimate.passes: cannot go with"),
         ({"structural_zeros": RULES["structural_zeros"], "edit_rules": RULES["edit_rules"]},
-         "structural_zeros, edit_rules: not with"),
-        ({"constraints": RULES["constraints"]}, "constraints: not with"),
-        ({"output__tables": {"town": []}}, "publishes tables alone"),
+         "structural_zeros, edit_rules: cannot go with"),
+        ({"constraints": RULES["constraints"]}, "constraints: cannot go with"),
+        ({"output__tables": {"town": []}}, "publishes only tables"),
         ({"estimate": {"method": "bottomup"}}, "use 'gls_topdown', 'topdown' or 'gls'"),
     ],
 )  # fmt: skip

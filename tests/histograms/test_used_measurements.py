@@ -370,7 +370,7 @@ def test_noise_that_was_not_charged_is_not_drawn(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"measurements": "few"}, "cannot be 'few'"), ({"method": "gls_topdown"}, "topdown alone")],
+    [({"measurements": "few"}, "cannot be 'few'"), ({"method": "gls_topdown"}, "topdown only")],
 )
 def test_a_plan_that_cannot_be_is_refused(changes, message):
     with pytest.raises(StructureError, match=message):
@@ -394,7 +394,7 @@ def test_damaged_counts_are_refused(run_copy):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"output__measurements": "used"}, "gls_topdown reads: every measurement"),
+        ({"output__measurements": "used"}, "gls_topdown reads all of them"),
         ({**USED, "output__measurements": "few"}, "output.measurements"),
         ({**USED, "schema": None, "recodes": None, "strategy": None,
           "output": {"measurements": "used"}}, "`output.measurements` is not a key"),

@@ -126,7 +126,7 @@ def test_neither_address_nor_password_nor_query_gets_into_the_run_folder(tmp_pat
     [
         ({"table": "nobody"}, "could not give table 'nobody'"),
         ({"query": "SELEKT 4711"}, "could not give the result of the query"),
-        ({"query": "SELECT 1 AS a, 2 AS a"}, "two columns"),
+        ({"query": "SELECT 1 AS a, 2 AS a"}, "Two columns"),
     ],
 )
 def test_what_cannot_be_read_is_reported_without_details(tmp_path, address, source, words):

@@ -318,7 +318,7 @@ def test_a_frame_with_a_record_for_a_header_is_refused_without_quoting_it():
 def test_a_frame_with_two_columns_of_one_name_is_refused():
     """The engine would rename one of them, and count the other."""
     table = pa.table([["a1"], [1], [NUMBER]], names=["place", "people", "people"])
-    with pytest.raises(InputError, match="two columns of one name") as refused:
+    with pytest.raises(InputError, match="two columns with the same name") as refused:
         tabulate(table, TREE, "place", COUNT)
     assert_tells_nothing(refused.value)
 

@@ -74,7 +74,7 @@ def column_type(arrow: pa.DataType) -> ColumnType:
 
 def read_file(path: Path) -> pa.Table:
     if path.suffix not in (".parquet", ".csv"):
-        raise NotImplementedError(path.suffix)
+        raise SourceError(f"The plain reader reads CSV and Parquet, not {path.suffix!r}.")
     if not path.is_file():
         raise SourceError(f"There is no file {path}.")
     if path.suffix == ".parquet":
@@ -259,7 +259,7 @@ class PlainReader:
                 return real is not None and real < limit
             case Above(_, limit):
                 return real is not None and math.isfinite(real) and real > limit
-        raise NotImplementedError(test)
+        raise AssertionError(f"a question that the protocol does not have: {test}")
 
 
 def added(numbers):

@@ -268,7 +268,7 @@ def test_noise_is_drawn_after_the_charge_and_once(ledger):
     assert ledger.entry("run").token == claim.token
     ledger.settle(claim, "digest")
     assert ledger.entry("run").digest == "digest"
-    with pytest.raises(LedgerError, match="has been drawn, and its measurements are not here"):
+    with pytest.raises(LedgerError, match="has been drawn, but its measurements are not here"):
         ledger.claim("run")
     with pytest.raises(LedgerError, match="Another process took over"):
         ledger.settle(claim, "digest")  # not even the same claim settles twice

@@ -180,7 +180,7 @@ def test_a_newer_format_is_refused(path):
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 3")
     for use in (lambda: ledger.entries("data"), lambda: charge(ledger, "next", charging(1))):
-        with pytest.raises(LedgerError, match=r"has format 3, and .* knows formats up to 2"):
+        with pytest.raises(LedgerError, match=r"has format 3, but .* only knows formats up to 2"):
             use()
 
 

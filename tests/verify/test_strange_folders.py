@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from forging import fit_manifest, write_json
 from kept_runs import KINDS, unpack
 from trellis.cli.app import app
 from trellis.errors import RunFolderError
@@ -41,15 +41,6 @@ def run(kept, tmp_path) -> Path:
 
 def invoke(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
-
-
-def make_hashes_good(run: Path) -> None:
-    manifest = json.loads((run / "manifest.json").read_text())
-    files = [p for p in run.rglob("*") if p.is_file() and p != run / "manifest.json"]
-    manifest["sha256"] = {
-        p.relative_to(run).as_posix(): sha256(p.read_bytes()).hexdigest() for p in files
-    }
-    (run / "manifest.json").write_text(json.dumps(manifest))
 
 
 def readers(run: Path) -> list[list[object]]:
@@ -150,7 +141,7 @@ def test_kept_folders_have_nothing_strange(kept, tmp_path, kind):
 )  # fmt: skip
 def test_files_that_no_run_of_the_kind_writes_are_found(run, name):
     (run / name).write_text("true count: 17")
-    make_hashes_good(run)
+    fit_manifest(run)
     findings = {f.check: f.problems for f in verify_run(run) if f.problems}
     assert findings["inventory"] == (f"{name} is not a file of a run of this kind",)
     assert_refused_by_readers(run, f"{name} is not a file of a run of this kind")
@@ -181,7 +172,7 @@ def test_a_column_of_true_counts_is_found(run):
     path = next((run / "measurements").rglob("*.parquet"))
     table = pq.ParquetFile(path).read()
     pq.write_table(table.append_column("truth", pa.array([17] * len(table))), path)
-    make_hashes_good(run)
+    fit_manifest(run)
     findings = {f.check: f.problems for f in verify_run(run) if f.problems}
     assert "has a column 'truth' that was not promised" in findings["inventory"][0]
     assert "measurements" in findings
@@ -202,7 +193,7 @@ def with_column_metadata(table: pa.Table) -> pa.Table:
 def test_nothing_hides_in_metadata(run, name, hide):
     table = pq.ParquetFile(run / name).read()
     pq.write_table(hide(table), run / name)
-    make_hashes_good(run)
+    fit_manifest(run)
     found = {f.check: f.problems for f in verify_run(run)}["inventory"]
     assert f"{name} has metadata that no run writes" in found
     assert_refused_by_readers(run, "metadata that no run writes")
@@ -236,7 +227,7 @@ ALIASES = "a: &a [x,x,x,x,x,x,x,x]\n" + "".join(
 def edit_plan(run: Path, change) -> None:
     plan = json.loads((run / "plan.json").read_text())
     change(plan)
-    (run / "plan.json").write_text(json.dumps(plan))
+    write_json(run / "plan.json", plan)
 
 
 def huge(name: str):
@@ -326,7 +317,7 @@ def test_any_json_value_in_a_plan_is_a_finding_and_no_traceback(run):
     plan = json.loads((run / "plan.json").read_text())
     for key in plan:
         for value in (None, [None]):
-            (run / "plan.json").write_text(json.dumps({**plan, key: value}))
+            write_json(run / "plan.json", {**plan, key: value})
             assert any(f.problems for f in verify_run(run)), (key, value)
 
 

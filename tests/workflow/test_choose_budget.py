@@ -145,7 +145,9 @@ def test_a_prior_with_the_counts_of_the_records_is_asked_about_and_not_refused(w
         spec = world(release=name, privacy__shares={"optimal": {"prior": name}})
         with pytest.warns(ConfidentialWarning, match="The prior has the counts of the records"):
             check(spec)
-        with pytest.warns(ConfidentialWarning, match="tell about them, outside any budget"):
+        with pytest.warns(
+            ConfidentialWarning, match="reveal something about them, outside any budget"
+        ):
             run(spec)
 
 
@@ -283,7 +285,7 @@ def test_a_release_with_the_least_budget_is_made_and_verified(world):
             "Laplace noise needs none",
         ),
         ({"accuracy": [{"level": "state"}]}, "accuracy.0.within"),
-        ({"accuracy": [{"within": 3}]}, "give a level, or an area"),
+        ({"accuracy": [{"within": 3}]}, "give either a level or an area"),
         ({"accuracy": [{"level": "state", "within": 0}]}, "must be positive"),
         ({"accuracy": [{"level": "state", "within": 1, "confidence": 1}]}, "confidence must lie"),
         ({"accuracy": TARGETS, "estimate__method": "topdown"}, "needs standard errors"),
@@ -350,11 +352,11 @@ def test_malformed_values_are_told_in_words_of_the_spec(changes, words):
              "ledger__limit": {"rho": "1/100"}},
             "cannot be reached.*rho = 1/100, reaches",
         ),
-        ({"accuracy": [{"level": "town", "within": "2.9"}]}, "within 2.9 is within 2"),
+        ({"accuracy": [{"level": "town", "within": "2.9"}]}, "within 2.9 means within 2"),
         (
             {"privacy__shares": "optimal", "privacy__mechanism": "discrete_laplace",
              "privacy__budget": {"epsilon": 1}, "estimate": {"method": "topdown"}},
-            "foresees the errors of gls_topdown",
+            "predicts the errors of gls_topdown",
         ),
     ],
 )  # fmt: skip

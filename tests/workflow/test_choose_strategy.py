@@ -252,12 +252,12 @@ def test_a_computed_strategy_is_released_and_verified(world, tmp_path):
         (
             {"strategy": "optimal", "privacy__mechanism": "discrete_laplace",
              "privacy__budget": {"epsilon": 1}, "estimate__method": "topdown"},
-            "strategy.optimal foresees the errors of gls_topdown",
+            "strategy.optimal predicts the errors of gls_topdown",
         ),
         (
             {"privacy__shares": "optimal", "privacy__mechanism": "discrete_laplace",
              "privacy__budget": {"epsilon": 1}, "estimate__method": "topdown"},
-            "privacy.shares.optimal foresees the errors of gls_topdown",
+            "privacy.shares.optimal predicts the errors of gls_topdown",
         ),
         ({"accuracy": [{"area": "place", "within": 1}]}, "declared under areas"),
         ({"accuracy": [{"level": "nation", "within": 1}]}, "published exactly"),
@@ -274,7 +274,7 @@ def test_what_cannot_be_planned_is_refused(world, changes, words):
 
 def test_a_strategy_that_foresees_another_method_says_so(world):
     (note,) = plan_report(world(strategy="optimal", estimate__method="topdown")).notes
-    assert note.startswith("strategy.optimal foresees the errors of gls_topdown, not those of top")
+    assert note.startswith("strategy.optimal predicts the errors of gls_topdown, not those of top")
 
 
 def test_a_crosswalk_is_for_tables_of_cells(world):

@@ -11,7 +11,7 @@ import size_worlds
 import spine_worlds
 import trellis
 from histogram_release_worlds import problems, rewrite
-from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS
 from trellis.model.results.exact_totals import ExactTotals
 from trellis.model.tables.carried_bounds import Range
 from trellis.model.trees.areas import Category

@@ -296,7 +296,7 @@ def test_no_message_is_pydantic_s_own(monkeypatch):
          "Unknown key 'data.source.path'; allowed here: sql, table, query."),
         ({"data__source": 5}, "data.source: a path is needed, or {sql: address, table: name}."),
         ({"data__source": {"sql": "sqlite:x.db"}},
-         "data.source: give table or query, one of them."),
+         "data.source: give either table or query."),
         ({"privacy__max_contribution": 0}, "privacy.max_contribution: 1 is the least."),
         ({"privacy__max_contribution": 10**7},
          "privacy.max_contribution: 1,000,000 is the most."),

@@ -126,7 +126,7 @@ def test_every_kind_has_a_starter_that_works_once_it_is_filled_in(tmp_path, kind
     (tmp_path / "public.csv").write_text("nation,town,home\nn,a,1\nn,b,2\n")
     text = started(tmp_path, "--kind", kind)
     assert yaml.safe_load(text)["kind"] == kind
-    with pytest.raises(SpecError, match="still stands at") as refused:
+    with pytest.raises(SpecError, match="is still at") as refused:
         Spec.load(tmp_path / "spec.yaml")
     assert "privacy.budget" in str(refused.value)
     for gap, value in FILLED.items():

@@ -19,10 +19,10 @@ def evaluate_run(
     register: Any = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Compare a release with the records it was made from, and write what was found.
+    """Compare a release with the records it was made from, and write the result.
 
     `truth` is a file of records as the release had them, the release's spec (a YAML file, which
-    names them), or a frame. What comes out is confidential: it must not be published.
+    names them), or a frame. The result is confidential: it must not be published.
 
     >>> release = spec.run()
     >>> found = tr.evaluate_run(release, people, "evaluation")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trellis.api.inputs import Number
 from trellis.api.plans import Plan
 from trellis.api.releases import Release, Verification
+from trellis.api.runs import Run
 from trellis.api.specs import Spec
+from trellis.api.statements import PrivacyStatement
+from trellis.errors import PrivacyError
+from trellis.model.plans.plan import Plan as ModelPlan
+from trellis.privacy import Accountant
+from trellis.privacy.guarantee import GuaranteeCurve
 from trellis.spec import Spec as SpecOfAnyKind
+from trellis.workflow.preparing.prepare import prepare
 from trellis.workflow.progress import Progress
 
 
@@ -81,14 +89,54 @@ def run(
     return bound.run(out, new_edition=new_edition, same_records=same_records, progress=progress)
 
 
-def verify_run(path: str | Path, ledger: str | Path | None = None) -> Verification:
-    """Check every promise of a run folder independently, also of one from a stranger.
+def account(
+    target: SpecOfAnyKind | Plan | Run | Release | Accountant | ModelPlan | str | Path,
+    delta: Number | Sequence[Number] | None = None,
+) -> PrivacyStatement:
+    """State the exact guarantee of a release, before or after it is made, or of mechanisms.
 
-    With the ledger that paid, measurements and cost are compared with it. The result is true if all
-    promises hold, and has the notice of a release that was withdrawn.
+    `target` is a spec, a plan, a run, a release, an accountant, or the path of a spec, of a
+    `plan.json` or of a run folder.
+
+    >>> release = spec.run()
+    >>> tr.account("runs/towns/plan.json").to_json() == release.account().to_json()
+    True
+    >>> from trellis.privacy import DiscreteGaussian
+    >>> ten = tr.Accountant("add_remove", max_contribution=1).add(DiscreteGaussian(5), count=10)
+    >>> tr.account(ten, delta=1e-10).picture().save("curve.svg").name
+    'curve.svg'
+    """
+    return PrivacyStatement.at(_stated(target), delta)
+
+
+def _stated(target: Any) -> ModelPlan | Accountant | GuaranteeCurve:
+    if isinstance(target, ModelPlan | Accountant | GuaranteeCurve):
+        return target
+    if isinstance(target, SpecOfAnyKind):
+        bound = Spec.of(target)
+        return prepare(bound, bound.frames).plan
+    if isinstance(target, Plan):
+        return target.model
+    if isinstance(target, Run | Release):
+        return target.plan
+    if isinstance(target, str | Path):
+        from trellis.workflow.outlook.plan_at import plan_at
+
+        return plan_at(Path(target))
+    raise PrivacyError("Name a spec, plan or run folder, or give an accountant.")
+
+
+def verify_run(
+    path: str | Path, ledger: str | Path | None = None, hierarchy: str | Path | None = None
+) -> Verification:
+    """Check every promise of a run folder independently, even of one from a stranger.
+
+    With the ledger that paid, measurements and cost are compared with it; with the office's own
+    file of areas, the tree. The result is true if all promises hold, and has the notice of a
+    release that was withdrawn.
 
     >>> release = spec.run()
     >>> bool(tr.verify_run(release.path, "ledger.sqlite"))
     True
     """
-    return Verification.of(path, ledger)
+    return Verification.of(path, ledger, hierarchy)

@@ -124,7 +124,7 @@ class Source:
         self._columns = columns
 
     def keys(self) -> dict[str, Any]:
-        """The section of a spec that it stands for; a frame has no place there."""
+        """The section of a spec that it stands for; frames are left out."""
         named = {} if self.frame is not None or self._source is None else {"source": self._source}
         return {**named, **{k: v for k, v in self._columns.items() if v is not None}}
 
@@ -242,7 +242,7 @@ class Hierarchy:
         return cls.from_columns(frame, level_names)
 
     def keys(self) -> dict[str, Any]:
-        """The section of a spec that it stands for; a frame has no place there."""
+        """The section of a spec that it stands for; frames are left out."""
         if self.frame is not None or self._source is None:
             return self._layout
         for inside in ("parent_child", "hrc"):

@@ -1,16 +1,20 @@
-"""The ledger as a user holds it: what is spent, what may be, and what became of a release."""
+"""The ledger as a user holds it: what is spent, what may be spent, and what became of a release."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from trellis.api.releases import Release
 from trellis.api.runs import Run
+from trellis.errors import PrivacyError
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Ledger as LedgerFile
 from trellis.privacy.ledger.units import Tie, UnitBound
 from trellis.spec.sections.values import to_fraction
+from trellis.workflow.ledger_record import dataset_record, ledger_record, require_dataset
 from trellis.workflow.public.run_folder import RunFolder
 
 
@@ -51,8 +55,20 @@ class Ledger(LedgerFile):
         Fraction(4, 1)
         """
         given = {"rho": rho, "epsilon": epsilon}
-        stated = {name: to_fraction(value) for name, value in given.items() if value is not None}
+        stated = {name: _exact(name, value) for name, value in given.items() if value is not None}
         self.set_limit(dataset, unit, Budget(**stated), below_spent=below_spent)
+
+    def to_json(self, dataset: str | None = None) -> dict[str, Any]:
+        """What `trellis ledger --json` prints: charges, sums and limits of one data set, or of all.
+
+        >>> release = spec.run()
+        >>> tr.Ledger("ledger.sqlite").to_json("people-2026")["units"]["person"]["rho"]
+        '1/2'
+        """
+        if dataset is None:
+            return ledger_record(self)
+        require_dataset(self, dataset)
+        return dataset_record(self, dataset)
 
     def made_of(self, dataset: str, unit: str, others: Mapping[str, int]) -> None:
         """Declare how many other units one unit is made up of at most, such as `{"person": 6}`."""
@@ -69,11 +85,11 @@ class Ledger(LedgerFile):
         super().backup(Path(path))
 
     def restore(self, path: str | Path) -> int:
-        """Put in all that a copy has and this ledger lacks; returns how many charges that are."""
+        """Add all that a copy has and this ledger lacks; returns how many charges were added."""
         return super().restore(Path(path))
 
     def enter_run(self, run: Run | Release | str | Path) -> bool:
-        """Put in the charge of a run folder that this ledger lacks; False if it is here already."""
+        """Add the charge of a run folder if this ledger lacks it; False if it is here already."""
         from trellis.workflow.ledger_runs import enter_run
 
         return enter_run(self, _folder(run))
@@ -85,7 +101,7 @@ class Ledger(LedgerFile):
         reason: str | None = None,
         superseded_by: Run | Release | str | Path | None = None,
     ) -> str:
-        """Record that a release no longer stands, here and in its folder; its charge stays.
+        """Record that a release is withdrawn, here and in its folder; its charge stays.
 
         Returns the notice that `verify` and the report then show first. `reason` becomes public.
         """
@@ -93,6 +109,16 @@ class Ledger(LedgerFile):
 
         folder, newer = _folder(run), None if superseded_by is None else _folder(superseded_by)
         return withdraw_run(self, folder.plan().dataset, folder, reason, newer)
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+
+def _exact(name: str, value: int | float | str) -> Fraction:
+    try:
+        return to_fraction(value)
+    except ValueError as error:
+        raise PrivacyError(f"{name}: {error}.") from None
 
 
 def _folder(run: Run | Release | str | Path) -> RunFolder:

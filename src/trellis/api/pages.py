@@ -13,7 +13,7 @@ MOST_ROWS = 10
 
 
 def text_block(title: str, text: str) -> str:
-    """Text as it stands, under a title."""
+    """Text as it is, under a title."""
     return f"<b>{escape(title)}</b><pre>{escape(text)}</pre>"
 
 

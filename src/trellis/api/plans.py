@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pydantic import ValidationError
 
+from trellis.api.inputs import Number
 from trellis.api.pages import list_block, rows_block
 from trellis.api.specs import Spec
 from trellis.api.tables import Table
+from trellis.errors import SpecError
 from trellis.model.plans.plan import Plan as ModelPlan
 from trellis.model.plans.statement import guarantee_in_words
 from trellis.privacy.guarantee import Guarantee
@@ -22,7 +25,9 @@ from trellis.workflow.preparing.prepared import Prepared
 from trellis.workflow.progress import Progress, Silent
 
 if TYPE_CHECKING:  # loaded when they are needed
+    from trellis.api.pictures import Picture, Pictures
     from trellis.api.runs import Run
+    from trellis.api.statements import PrivacyStatement
     from trellis.planning.spine.search import Candidate
     from trellis.workflow.outlook.plan_report import PlanReport
     from trellis.workflow.outlook.simulation import Simulation
@@ -114,6 +119,20 @@ class Plan:
             rows = [asdict(error) for error in self.model.forecast.errors or ()]
         return Table(pa.Table.from_pylist(rows))
 
+    @property
+    def area_errors(self) -> Table:
+        """Distance and expected standard error of every area of interest, before and after a spine.
+
+        >>> places = pa.table({"town": ["ash", "elm", "oak"], "place": ["park", None, "park"]})
+        >>> listed = {"place": {"area": "town", "entity": "place"}}
+        >>> near = spec.model_copy(update={"areas": listed}).with_frames(areas={"place": places})
+        >>> near.plan().area_errors.to_csv("areas.csv").name
+        'areas.csv'
+        """
+        from trellis.workflow.outlook.area_errors import area_errors
+
+        return Table(area_errors(self._prepared))
+
     def compare(self, *strategies: str) -> Table:
         """How other splits of the same budget would do, such as `"uniform"` and `"optimal"`.
 
@@ -130,12 +149,11 @@ class Plan:
         self, releases: int, prior: str | Path | Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Simulation | None:  # fmt: skip
-        """Releases of public counts as if they were the truth; nothing is spent."""
-        given = None
-        if prior is not None:
-            keys = prior if isinstance(prior, Mapping) else {"source": str(Path(prior).absolute())}
-            given = PriorSpec(**keys)
-        return self._report(releases=releases, prior=given, progress=progress).simulation
+        """Simulate releases, with public counts as the truth; nothing is spent.
+
+        `prior` is a file, or the keys of a prior in a spec: `{"source": "old.csv", "count": "n"}`.
+        """
+        return self.report(releases=releases, prior=prior, progress=progress).simulation
 
     def suggest(self) -> list[Candidate]:
         """Settings of a spine for the areas of interest, best first."""
@@ -143,18 +161,62 @@ class Plan:
 
         return suggest(self.spec, self.spec.frames)
 
-    def report(self, **options: Any) -> PlanReport:
-        """All that `trellis plan` shows: errors, targets, comparison, simulation, warnings."""
-        return self._report(**options)
+    def account(self, delta: Number | Sequence[Number] | None = None) -> PrivacyStatement:
+        """The exact epsilon at one delta or several, who is protected, and what attacks can do."""
+        from trellis.api.statements import PrivacyStatement
+
+        return PrivacyStatement.at(self.model, delta)
+
+    def report(
+        self,
+        *,
+        compare: Sequence[str] = (),
+        releases: int | None = None,
+        prior: str | Path | Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> PlanReport:
+        """All that `trellis plan` shows: errors, targets, comparison, simulation, warnings.
+
+        Its `to_json()` is what `trellis plan --json` prints.
+
+        >>> spec.plan().report(compare=["uniform"]).to_json()["comparison"][1]["strategy"]
+        'uniform'
+        """
+        return self._report(
+            compare=compare, releases=releases, prior=_prior(prior), progress=progress
+        )
 
     def _report(self, **options: Any) -> PlanReport:
         from trellis.workflow.outlook.plan_report import plan_report
 
         return plan_report(self.spec, self.spec.frames, **options)
 
+    # -- pictures -------------------------------------------------------------------------------
+
+    def pictures(self, *strategies: str) -> Pictures:
+        """Shares by level, also of other strategies, and errors against the budget.
+
+        >>> spec.plan().pictures()
+        Pictures(shares.svg, error-by-budget.svg)
+        """
+        from trellis.api.pictures import Pictures
+        from trellis.workflow.outlook.pictures import plan_pictures
+
+        return Pictures(plan_pictures(self._report(compare=strategies)))
+
+    def picture(self) -> Picture:
+        """What a spine does to the errors of areas of interest and of levels."""
+        from trellis.api.pictures import Picture
+        from trellis.workflow.outlook.pictures import spine_picture
+
+        return Picture(spine_picture(self.model))
+
     # -- what comes next ------------------------------------------------------------------------
 
-    def measure(self, out: str | Path | None = None, **options: Any) -> Run:
+    def measure(
+        self, out: str | Path | None = None, *, new_edition: bool = False,
+        same_records: bool = False, progress: Progress | None = None,
+    ) -> Run:  # fmt: skip
         """Charge the ledger, draw noise once, and write measurements: a `Run`.
 
         `new_edition` confirms that the records have changed, `same_records` that the same records
@@ -163,7 +225,10 @@ class Plan:
         """
         from trellis.api.runs import Run
 
-        return Run.measured(self.spec, out, planned=self.model, **options)
+        return Run.measured(
+            self.spec, out, planned=self.model, new_edition=new_edition, same_records=same_records,
+            progress=progress,
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """The plan as in `plan.json`."""
@@ -181,3 +246,15 @@ class Plan:
         ]
         table = rows_block(["level", "query", "share", "noise sd"], rows)
         return table + list_block(plan.release, self.guarantee)
+
+
+def _prior(prior: str | Path | Mapping[str, Any] | None) -> PriorSpec | None:
+    """A file, from the current folder, or the keys of a prior in a spec, from that of the spec."""
+    if prior is None:
+        return None
+    keys = prior if isinstance(prior, Mapping) else {"source": str(Path(prior).absolute())}
+    try:
+        return PriorSpec(**keys)
+    except ValidationError:
+        allowed = ", ".join(PriorSpec.model_fields)
+        raise SpecError(f"--prior: give a file, or keys as in a spec: {allowed}.") from None

@@ -12,10 +12,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from trellis.api.inputs import Number
 from trellis.api.pages import list_block
+from trellis.api.statements import PrivacyStatement
 from trellis.api.tables import Table
 from trellis.errors import RunFolderError
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.statement import guarantee_in_words
 from trellis.model.results.histogram_estimates import FIT_TOLERANCE
@@ -27,12 +29,12 @@ from trellis.storage.flows import read_flow_level
 from trellis.storage.histogram_estimates import read_distance
 from trellis.storage.histograms import load_measurement
 from trellis.storage.parquet import read_table
-from trellis.verify import Finding, verify_run
-from trellis.verify.files.withdrawn import notice
+from trellis.verify import Finding, as_data, verify_run
+from trellis.verify.documents.withdrawn import notice
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public.facts import FlowFacts
 from trellis.workflow.public.finishing import remake_report
-from trellis.workflow.public.reestimating import reestimate
+from trellis.workflow.public.reestimating import asked_penalty, reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
 
@@ -49,8 +51,8 @@ class Release:
     >>> towns, regions = release["town"].to_pandas(), release["region"].to_pandas()
     >>> bool(towns["count"].sum() == regions["count"].sum())
     True
-    >>> release.verify()
-    Verification(all 15 promises hold)
+    >>> release.verify().holds
+    True
     """
 
     def __new__(cls, path: str | Path) -> Self:
@@ -91,7 +93,7 @@ class Release:
     def table(self, level: str) -> pa.Table:
         """Columns geocode, level, attributes, count, std_error, lower, upper.
 
-        Of flows: origin, destination, attributes, count, std_error, lower, upper. `level` may also
+        For flows: origin, destination, attributes, count, std_error, lower, upper. `level` may also
         be a category of areas of interest.
         """
         if level in self.areas:
@@ -117,14 +119,29 @@ class Release:
         """What is protected, how well, what is not, and what must be true for it to hold."""
         return guarantee_in_words(self.plan)
 
+    def account(self, delta: Number | Sequence[Number] | None = None) -> PrivacyStatement:
+        """The exact epsilon at one delta or several, who is protected, and what attacks can do.
+
+        >>> release = spec.run()
+        >>> release.account().picture().save("privacy.svg").name
+        'privacy.svg'
+        """
+        return PrivacyStatement.at(self.plan, delta)
+
     @property
     def loose_fit(self) -> float | None:
         """How far a family may be from its best fit, if that is more than usual."""
         return None
 
-    def verify(self, ledger: str | Path | None = None) -> Verification:
-        """Check every promise independently, and against the ledger that paid, if it is given."""
-        return Verification.of(self.path, ledger)
+    def verify(
+        self, ledger: str | Path | None = None, hierarchy: str | Path | None = None
+    ) -> Verification:
+        """Check every promise independently.
+
+        With the ledger that paid, measurements and cost are compared with it; with the office's own
+        file of areas, the tree.
+        """
+        return Verification.of(self.path, ledger, hierarchy)
 
     # -- what can be made of it -----------------------------------------------------------------
 
@@ -133,11 +150,12 @@ class Release:
         method: str,
         out: str | Path,
         *,
-        penalty: Fraction | None = None,
+        penalty: int | float | str | Fraction | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """The same measurements estimated by another method, into another folder."""
-        target = reestimate(self._folder, method, Path(out), progress or Silent(), penalty)
+        price = asked_penalty(method, out, penalty)
+        target = reestimate(self._folder, method, Path(out), progress or Silent(), price)
         return Release(target.path)
 
     def report(self) -> Path:
@@ -174,14 +192,16 @@ class HistogramsRelease(Release):
         planned = self.plan.query(level, self._name(query, there))
         if planned is None:
             raise RunFolderError(
-                f"Of level {level!r} were measured: {', '.join(there) or 'nothing'}."
+                f"Level {level!r} has measurements of {', '.join(there) or 'nothing'}."
             )
         return load_measurement(self._folder.measurements, planned)
 
     def microdata(self) -> pa.Table:
         """One row per record, made from the published counts."""
         if not self._design.microdata:
-            raise RunFolderError("This release has no microdata: output.microdata asks for them.")
+            raise RunFolderError(
+                "This release has no microdata. Ask for them with output.microdata: true."
+            )
         return read_table(self._folder.release / "microdata.parquet")
 
     @property
@@ -243,19 +263,22 @@ _CLASSES: dict[str, type[Release]] = {
 
 
 class Verification(Sequence[Finding]):
-    """What was found of every promise; true if all of them hold."""
+    """The findings for every promise; true if all of them hold."""
 
     def __init__(self, findings: Sequence[Finding], notice: str = "") -> None:
         self._findings = list(findings)
         self.notice = notice
-        """What is said of a release that was withdrawn; empty for others."""
+        """The notice of a withdrawn release; empty for others."""
 
     @classmethod
-    def of(cls, path: str | Path, ledger: str | Path | None = None) -> Verification:
-        """Read a run folder, and the ledger that paid if one is named."""
-        place = Path(path)
-        findings = verify_run(place, None if ledger is None else Path(ledger))
-        return cls(findings, notice(place))
+    def of(
+        cls,
+        path: str | Path,
+        ledger: str | Path | None = None,
+        hierarchy: str | Path | None = None,
+    ) -> Verification:
+        """Read a run folder, the ledger that paid and the office's areas, if they are named."""
+        return cls(verify_run(path, ledger, hierarchy), notice(Path(path)))
 
     def __getitem__(self, index: Any) -> Any:
         return self._findings[index]
@@ -270,6 +293,15 @@ class Verification(Sequence[Finding]):
     def holds(self) -> bool:
         """Whether every promise holds."""
         return all(finding.holds for finding in self._findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `trellis verify --json` prints."""
+        return as_data(self._findings, self.notice)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was checked on a sample only, or not at all."""
+        return [note for finding in self._findings for note in finding.notes]
 
     @property
     def problems(self) -> list[str]:

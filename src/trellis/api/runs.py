@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from trellis.api.inputs import Number
 from trellis.api.releases import Release
-from trellis.errors import RunFolderError
+from trellis.api.statements import PrivacyStatement
 from trellis.model.plans.plan import Plan as ModelPlan
 from trellis.spec import Spec as SpecOfAnyKind
-from trellis.spec.sections.values import to_fraction
 from trellis.workflow.progress import Progress, Silent
 from trellis.workflow.public.finishing import finish
-from trellis.workflow.public.reestimating import reestimate
+from trellis.workflow.public.reestimating import asked_penalty, reestimate
 from trellis.workflow.public.run_folder import RunFolder
 
 
@@ -84,6 +85,10 @@ class Run:
         """What was planned, with its cost: `plan.privacy`."""
         return self._folder.plan()
 
+    def account(self, delta: Number | Sequence[Number] | None = None) -> PrivacyStatement:
+        """The exact epsilon at one delta or several, who is protected, and what attacks can do."""
+        return PrivacyStatement.at(self.plan, delta)
+
     @property
     def is_finished(self) -> bool:
         """Whether the tables are written."""
@@ -107,10 +112,8 @@ class Run:
         >>> real.plan.method.name
         'gls'
         """
-        if (method is None) != (out is None):
-            raise RunFolderError("method and out go together: name a new folder for the result.")
+        price = asked_penalty(method, out, penalty)
         if method is not None and out is not None:
-            price = None if penalty is None else to_fraction(penalty)
             target = reestimate(self._folder, method, Path(out), progress or Silent(), price)
             return Release(target.path)
         with self._folder.held():

@@ -88,7 +88,7 @@ class Spec(SpecOfAnyKind):
 
     @property
     def frames(self) -> Frames:
-        """What stands in memory in place of files."""
+        """Frames in memory that replace files."""
         return self._frames
 
     def plan(self, *, progress: Progress | None = None) -> Plan:
@@ -106,17 +106,27 @@ class Spec(SpecOfAnyKind):
 
         return Plan.checked(self, new_edition, same_records, progress)
 
-    def measure(self, out: str | Path | None = None, **options: Any) -> Run:
+    def measure(
+        self, out: str | Path | None = None, *, new_edition: bool = False,
+        same_records: bool = False, progress: Progress | None = None,
+    ) -> Run:  # fmt: skip
         """Plan, charge the ledger, and draw noise; see `Plan.measure`."""
         from trellis.api.runs import Run
 
-        return Run.measured(self, out, **options)
+        return Run.measured(
+            self, out, new_edition=new_edition, same_records=same_records, progress=progress
+        )
 
-    def run(self, out: str | Path | None = None, **options: Any) -> Release:
+    def run(
+        self, out: str | Path | None = None, *, new_edition: bool = False,
+        same_records: bool = False, progress: Progress | None = None,
+    ) -> Release:  # fmt: skip
         """A complete release. Started again, it resumes after the last finished stage."""
         from trellis.api.runs import Run
 
-        return Run.completed(self, out, **options)
+        return Run.completed(
+            self, out, new_edition=new_edition, same_records=same_records, progress=progress
+        )
 
     def _repr_html_(self) -> str:
         from trellis.api.pages import text_block
@@ -260,7 +270,7 @@ def _as_keys(values: Mapping[str, Any]) -> tuple[dict[str, Any], Frames]:
 
 def _refuse_both(keys: Mapping[str, Any], word: str, key: str) -> None:
     if key in keys:
-        raise SpecError(f"{word} and {key} say the same. Give one of them.")
+        raise SpecError(f"{word} and {key} mean the same. Give only one of them.")
 
 
 def _privacy(protects: Any, noise: Any, shares: Any) -> dict[str, Any]:

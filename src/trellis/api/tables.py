@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from trellis.storage.atomic import write_text
+from trellis.storage.spreadsheets import csv_text
 
 
 class Table:
@@ -40,6 +44,16 @@ class Table:
     def to_pylist(self) -> list[dict[str, Any]]:
         """One dictionary per row."""
         return self._table.to_pylist()
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write a CSV file; text that a spreadsheet would take for a formula gets an apostrophe.
+
+        >>> table = tr.Table(pa.table({"geocode": ["=1+1"], "count": [1]}))
+        >>> table.to_csv("table.csv").read_text().splitlines()
+        ['geocode,count', "'=1+1,1"]
+        """
+        write_text(Path(path), csv_text(self._table))
+        return Path(path)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._table.__arrow_c_stream__(requested_schema)

@@ -14,7 +14,7 @@ ConfidentialLog = Annotated[
     typer.Option(
         "--confidential-log",
         metavar="FILE",
-        help="A file outside of run folders that says what is wrong with records.",
+        help="A file, outside run folders, for faults found in records.",
     ),
 ]
 

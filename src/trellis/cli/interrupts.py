@@ -21,14 +21,14 @@ INTERRUPTED = 130
 STOPPED = "Stopped. Run the same command again to continue."
 
 PATIENCE = 2.0
-"""Seconds for what is under way to end in order."""
+"""Seconds for running work to end in order."""
 
 _said: list[str] = []
 _SHOW_CURSOR = "\x1b[?25h\n"  # where a bar was being drawn
 
 
 def stopped() -> str:
-    """The line to say, once: whoever leaves afterwards leaves in silence."""
+    """The line to print, once; whoever leaves afterwards prints nothing."""
     _said.append(STOPPED)
     return STOPPED
 
@@ -44,7 +44,7 @@ def end_in_time(patience: float = PATIENCE) -> None:
 
     def interrupt(number: int, _frame: object) -> None:
         asked.append(number)
-        if len(asked) == 1:  # the listener sees to the others
+        if len(asked) == 1:  # the listener handles the others
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
@@ -60,7 +60,7 @@ def end_in_time(patience: float = PATIENCE) -> None:
 
 
 def leave() -> NoReturn:
-    """End this process now, with one line if none was said."""
+    """End this process now, with one line if none was printed."""
     words = (_SHOW_CURSOR if os.isatty(2) else "") + ("" if _said else f"{STOPPED}\n")
     with suppress(OSError):
         os.set_blocking(2, False)  # perhaps no one is reading

@@ -37,7 +37,7 @@ class TrueFlows:
         return int(self.count.sum())
 
     def in_tree_order(self, tree: FlowTree) -> Self:
-        """Sorted so that the flows below any node of the tree stand together."""
+        """Sorted so that the flows below any node of the tree are contiguous."""
         digits = [_digits(tree, level, self) for level in range(len(tree.shape.steps))]
         words = _packed(digits)
         order = np.argsort(words[0], kind="stable") if len(words) == 1 else np.lexsort(words[::-1])

@@ -115,7 +115,7 @@ def size_classes(largest: int) -> list[tuple[int, int]]:
 def errors(
     truth: NDArray[np.int64], published: NDArray, ends: Ends | None, used: NDArray[np.bool_]
 ) -> Errors:
-    """Errors of the counts that are `used`; there must be one. Ends of NaN are no interval."""
+    """Errors of the counts that are `used`; there must be one. Ends of NaN are not an interval."""
     gap = (published[used] - truth[used]).astype(np.float64)
     coverage = width = None
     if ends is not None:

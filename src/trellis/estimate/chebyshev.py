@@ -46,7 +46,7 @@ def project_chebyshev_families(
     """`project_chebyshev` for many families: family f holds the children `start[f] : start[f + 1]`.
 
     `first_index` is the index of `x[0]` in the whole level: a slice with its own first index gives
-    what it gives within the whole. If children are left out between others, `index` tells that of
+    what it gives within the whole. If children are left out between others, `index` gives that of
     each.
     """
     if order not in ORDERS:

@@ -39,7 +39,7 @@ class Evidence:
     """Noisy cells (areas x cells) and one variance per level, or one per node, root first.
 
     Variance 0 marks exact levels and infinity levels that were not measured. `root_total` is the
-    exact sum of the root's cells where it is known beside the noisy cells.
+    exact sum of the root's cells where it is known besides the noisy cells.
     """
 
     cells: tuple[Ints, ...]

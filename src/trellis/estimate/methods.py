@@ -12,7 +12,7 @@ from trellis.estimate.best_linear import estimate_gls
 from trellis.estimate.bottomup import estimate_bottomup
 from trellis.estimate.group_sizes.estimator import estimate_group_sizes
 from trellis.estimate.topdown import estimate_gls_topdown, estimate_topdown
-from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS
 from trellis.model.plans.methods import BOTTOMUP, GLS, GLS_TOPDOWN, TOPDOWN
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements

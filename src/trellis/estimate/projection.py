@@ -143,10 +143,10 @@ def check_totals(totals: Ints, start: Ints, x: NDArray[Any], weights: Floats | N
     n_children = np.diff(start)
     if totals.shape != n_children.shape:
         raise StructureError(f"{totals.size} totals for {n_children.size} families.")
-    _refuse(totals < 0, "has a negative total, which no counts add up to.")
+    _refuse(totals < 0, "has a negative total; counts cannot add up to that.")
     _refuse(
         totals >= WHOLE_LIMIT // (n_children + 1),
-        "has a total that times the number of its children exceeds 2^62.",
+        "has a total too large for its number of children: their product exceeds 2^62.",
     )
     n_free, fixed_sum = n_children, np.zeros_like(totals)
     if weights is not None and np.any(fixed := weights == inf):

@@ -35,7 +35,7 @@ def estimate_topdown(measurements: Measurements, tie_seed: int) -> Estimates:
     if np.inf in evidence.variance:
         name = measurements.plan.levels[evidence.variance.index(np.inf)]
         raise SpecError(
-            f"Method topdown works on measured levels only, and level {name!r} was not measured. "
+            f"Method topdown works on measured levels only, but level {name!r} was not measured. "
             "Use gls_topdown."
         )
     # Within a level the variances are equal; only exact levels stand out.

@@ -1,4 +1,4 @@
-"""How large margins of error are, beside the counts they belong to: from the released tables."""
+"""How large margins of error are, compared with their counts: from the released tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from trellis.evaluate.charts import Axis, Series, line_chart
 from trellis.evaluate.measures import statistics
 from trellis.evaluate.public_run import AREAS, PublicRun
 from trellis.model.plans.percent import in_percent
+from trellis.wording import report as words
 
 _CLASSES_PER_DECADE = 2
 _SMALLEST_CLASS = 5
-"""A point in the picture stands for at least so many counts."""
+"""A point in the picture stands for at least this many counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,10 @@ class TableErrors:
 def table_errors(run: PublicRun) -> Iterator[TableErrors]:
     """Of every published table of counts: levels, root first, then areas of interest."""
     of_levels = [(name, name) for level in run.plan.levels for name in run.tables(level)]
-    of_areas = [(f"{area.name} ({AREAS})", f"{AREAS}/{area.name}") for area in run.plan.interests]
+    of_areas = [
+        (words.OF_AREAS.format(area=area.name), f"{AREAS}/{area.name}")
+        for area in run.plan.interests
+    ]
     for name, file in [*of_levels, *of_areas]:
         errors = run.table(file, ["std_error"])["std_error"]
         if len(errors) > errors.null_count:
@@ -64,9 +68,9 @@ def margins_by_size(run: PublicRun) -> str:
     if not lines:
         return ""
     return line_chart(
-        "Margin of error by size of the count",
-        Axis(f"published count ({run.plan.design.counted_in})", log=True),
-        Axis(f"half the {in_percent(run.plan.confidence)} interval, % of the count", log=True),
+        words.BY_SIZE,
+        Axis(words.BY_SIZE_X.format(unit=run.plan.design.counted_in), log=True),
+        Axis(words.BY_SIZE_Y.format(confidence=in_percent(run.plan.confidence)), log=True),
         lines,
     )
 

@@ -8,38 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.evaluate.html import data_block, link, number, paragraph, resource, section, table
-from trellis.evaluate.measures import ALL_CELLS, MOST_CELLS, Measure, measures
+from trellis.evaluate.measures import Measure, measures
 from trellis.evaluate.public_run import PublicRun
 from trellis.model.plans.percent import in_percent
 from trellis.model.trees.hierarchy import Hierarchy
+from trellis.wording import html as shell
+from trellis.wording import report as words
 
-MOST_BYTES = 16_000_000
-"""The data in a page; with text and pictures, a page stays below 20 MB."""
-
-_FEWEST_BYTES = 8
-"""An area takes at least this much for its code and its numbers."""
-_MOST_PLAIN_ROWS = 60
-
-SCRIPT = resource("area_tree.js")
-
-_CONTROLS = """<div class="controls screen">
-<label>Show <select id="measure"></select></label>
-<label>Find an area
-<input id="find" type="search" autocomplete="off" placeholder="its code"></label>
-</div>
-<ol id="found"></ol>
-<div class="wide"><table id="tree"><thead><tr><th scope="col">area</th>
-<th scope="col">published</th>
-<th scope="col">INTERVAL</th><th scope="col" class="bar">beside its neighbours</th></tr></thead>
-<tbody></tbody></table></div>"""
+SCRIPT = resource(shell.SCRIPT_FILE)
 
 
-def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
+def area_tree(run: PublicRun, most_bytes: int = words.MOST_TREE_BYTES) -> str:
     """The levels that fit, root first; the tables of the others are linked."""
     blocks, shown, names = [], [], []
     room = most_bytes
     for level, name in enumerate(_levels(run)):
-        if run.plan.areas[level] * _FEWEST_BYTES > room or _n_numbers(run, name) > room:
+        if run.plan.areas[level] * words.FEWEST_AREA_BYTES > room or _n_numbers(run, name) > room:
             break
         found = measures(run, name)
         names += [measure.name for measure in found if measure.name not in names]
@@ -54,10 +38,10 @@ def area_tree(run: PublicRun, most_bytes: int = MOST_BYTES) -> str:
         return ""
     content = {"levels": shown, "measures": names}
     return section(
-        "Areas",
+        words.AREAS,
         paragraph(_how_to_use(run, names)),
-        _CONTROLS.replace("INTERVAL", f"{_percent(run)}interval"),
-        f"<noscript>{_plain(run)}</noscript>",
+        shell.CONTROLS.format(interval=f"{_percent(run)}interval"),
+        shell.NO_SCRIPT.format(table=_plain(run)),
         _others(run, run.plan.levels[len(shown) :]),
         data_block("tree-data", content),
         *blocks,
@@ -71,22 +55,16 @@ def _levels(run: PublicRun) -> tuple[str, ...]:
 
 
 def _how_to_use(run: PublicRun, names: list[str]) -> str:
-    text = (
-        f"Open an area to see the areas in it. Counts are in {run.plan.design.counted_in}. The "
-        "black mark is the published number"
-    )
-    text += (
-        f", the blue band its interval of {in_percent(run.plan.confidence)} confidence. Exact is "
-        "what has no noise."
-        if run.plan.method.has_variances
-        else ". The method of this release has no intervals."
-    )
-    if run.plan.design.by_query:
-        text += " Here is the smallest table of each level; the others are files."
-    if ALL_CELLS in names:
-        text += " Sums of several cells have no interval."
-    if len(names) > MOST_CELLS:
-        text += f" Of a table with more than {MOST_CELLS} cells, the first {MOST_CELLS} are here."
+    plan = run.plan
+    interval = words.WITH_INTERVAL if plan.method.has_variances else words.WITHOUT_INTERVAL
+    interval = interval.format(confidence=in_percent(plan.confidence))
+    text = words.OPEN_AN_AREA.format(unit=plan.design.counted_in, interval=interval)
+    if plan.design.by_query:
+        text += words.SMALLEST_TABLE
+    if words.ALL_CELLS in names:
+        text += words.SUMS_HAVE_NO_INTERVAL
+    if len(names) > words.MOST_CELLS:
+        text += words.FIRST_CELLS.format(most=words.MOST_CELLS)
     return text
 
 
@@ -153,15 +131,15 @@ def _plain(run: PublicRun) -> str:
     rows, name = [], ""
     for level, areas in enumerate(run.plan.areas[:2]):
         found = measures(run, run.plan.levels[level])
-        if found and areas <= _MOST_PLAIN_ROWS:
+        if found and areas <= words.MOST_PLAIN_ROWS:
             name = name or found[0].name
             rows += [_row(run, level, i, found[0]) for i in range(areas)]
-    ends = [f"{_percent(run)}{end}" for end in ("lower", "upper")]
-    return table(["area", name, *ends], rows)
+    columns = [c.format(measure=name, confidence=_percent(run)) for c in words.PLAIN_COLUMNS]
+    return table(columns, rows)
 
 
 def _percent(run: PublicRun) -> str:
-    """What stands before a word for an interval, where there are any."""
+    """The words before an interval, where there are intervals."""
     return f"{in_percent(run.plan.confidence)} " if run.plan.method.has_variances else ""
 
 
@@ -185,4 +163,4 @@ def _others(run: PublicRun, levels: tuple[str, ...]) -> str:
         for name in run.tables(level)
         for place in run.links(name)
     ]
-    return f"<p>Too large for this page: {', '.join(linked)}.</p>"
+    return shell.TOO_LARGE.format(links=", ".join(linked))

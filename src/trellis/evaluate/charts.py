@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 640, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 36, 52
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#E69F00")
-_DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2", "1 2")
-_LONGEST_NAME = 22
+from trellis.wording import html as shell
+
+WIDTH, HEIGHT = shell.WIDTH, shell.HEIGHT
+_LEFT, _RIGHT, _TOP, _BOTTOM = shell.LEFT, shell.RIGHT, shell.TOP, shell.BOTTOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,10 @@ def line_chart(title: str, x_axis: Axis, y_axis: Axis, series: Sequence[Series])
     parts = [frame.grid(x_axis, y_axis)]
     for number, s in enumerate(series):
         points = " ".join(
-            f"{frame.x(x_axis.place(x)):.1f},{frame.y(y_axis.place(y)):.1f}"
+            shell.POINT.format(x=frame.x(x_axis.place(x)), y=frame.y(y_axis.place(y)))
             for x, y in zip(s.x, s.y, strict=True)
         )
-        style = _style(number)
-        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2" {style}/>')
+        parts.append(shell.LINE.format(points=points, style=_style(number)))
         parts.append(_legend(number, s.name))
     return _svg(title, parts)
 
@@ -85,8 +83,13 @@ def bar_chart(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> str:
         middle = y + step / 2 + 4
         parts.append(_text(label_width - 8, middle, _short(name), "end"))
         parts.append(
-            f'<rect x="{label_width}" y="{y + step * 0.15:.1f}" width="{length:.1f}" '
-            f'height="{step * 0.7:.1f}" fill="{_COLOURS[0]}"/>'
+            shell.BAR.format(
+                x=label_width,
+                y=y + step * 0.15,
+                width=length,
+                height=step * 0.7,
+                colour=shell.COLOURS[0],
+            )
         )
         parts.append(_text(label_width + length + 6, middle, f"{value:.3g}{unit}"))
     return _svg(title, parts, height=_TOP + step * len(bars) + 12)
@@ -98,7 +101,7 @@ def before_after_chart(title: str, rows: Sequence[tuple[str, float, float]]) -> 
     label_width, top, step = 150, 56, 40
     scale = (WIDTH - label_width - 120) / most
     parts = []
-    for i, word in enumerate(("before", "after")):
+    for i, word in enumerate(shell.BEFORE_AND_AFTER):
         x = label_width + 160 * i
         parts += [_bar(x, 28, 14, i), _text(x + 20, 38, word)]
     for row, (name, *values) in enumerate(rows):
@@ -113,8 +116,7 @@ def before_after_chart(title: str, rows: Sequence[tuple[str, float, float]]) -> 
 
 
 def _bar(x: float, y: float, width: float, number: int) -> str:
-    colour = ("#999999", _COLOURS[0])[number]
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="13" fill="{colour}"/>'
+    return shell.PAIRED_BAR.format(x=x, y=y, width=width, colour=shell.PAIRED_COLOURS[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +139,15 @@ class _Frame:
         parts = []
         for value, label in x_axis.ticks(*self.x_range):
             x = self.x(value)
-            parts.append(f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}" {_GREY}/>')
+            parts.append(shell.UPRIGHT.format(x=x, top=_TOP, bottom=bottom))
             parts.append(_text(x, bottom + 18, label, "middle"))
         for value, label in y_axis.ticks(*self.y_range):
             y = self.y(value)
-            parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}" {_GREY}/>')
+            parts.append(shell.LEVEL_LINE.format(left=_LEFT, y=y, right=right))
             parts.append(_text(_LEFT - 6, y + 4, label, "end"))
         parts.append(_text((_LEFT + right) / 2, HEIGHT - 12, x_axis.label, "middle"))
         parts.append(_text(_LEFT - 50, _TOP - 10, y_axis.label))
         return "".join(parts)
-
-
-_GREY = 'stroke="#ddd" stroke-width="1"'
 
 
 def _widened(low: float, high: float, *, to_zero: bool) -> tuple[float, float]:
@@ -158,37 +157,26 @@ def _widened(low: float, high: float, *, to_zero: bool) -> tuple[float, float]:
 
 
 def _style(number: int) -> str:
-    kind = number % len(_COLOURS)
-    return f'stroke="{_COLOURS[kind]}" stroke-dasharray="{_DASHES[kind]}"'
+    kind = number % len(shell.COLOURS)
+    return shell.LINE_STYLE.format(colour=shell.COLOURS[kind], dashes=shell.DASHES[kind])
 
 
 def _legend(number: int, name: str) -> str:
     y = _TOP + 16 + 18 * number
     x = WIDTH - _RIGHT - 236
-    return (
-        f'<line x1="{x}" y1="{y}" x2="{x + 30}" y2="{y}" stroke-width="2" {_style(number)}/>'
-        + _text(x + 36, y + 4, _short(name))
-    )
+    line = shell.LEGEND.format(x=x, y=y, end=x + 30, style=_style(number))
+    return line + _text(x + 36, y + 4, _short(name))
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", weight: str = "normal") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}">'
-        f"{escape(text)}</text>"
-    )
+    return shell.TEXT.format(x=x, y=y, anchor=anchor, weight=weight, text=escape(text))
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    longest = shell.LONGEST_NAME
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def _svg(title: str, parts: Sequence[str], height: float = HEIGHT) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" '
-        f'class="chart" role="img" aria-label="{escape(title)}" '
-        'font-family="sans-serif" font-size="12">'
-        '<rect width="100%" height="100%" fill="#fff"/>'
-        + _text(WIDTH / 2, 16, title, "middle", "bold")
-        + "".join(parts)
-        + "</svg>"
-    )
+    drawn = _text(WIDTH / 2, 16, title, "middle", "bold") + "".join(parts)
+    return shell.CHART.format(width=WIDTH, height=height, title=escape(title), parts=drawn)

@@ -12,12 +12,14 @@ from trellis.evaluate.charts import bar_chart
 from trellis.evaluate.html import bullets, link, paragraph, picture, section, table
 from trellis.evaluate.public_run import RELEASE, PublicRun
 from trellis.evaluate.sections import margin_section
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.codebook import bounds_in_words, factors_in_words
 from trellis.model.tables.queries import TOTAL, parse_query
 from trellis.storage.atomic import read_json
 from trellis.storage.constraints import read_constraints
+from trellis.wording import html as shell
+from trellis.wording import report as words
 
 
 def published_tables(run: PublicRun) -> str:
@@ -35,37 +37,27 @@ def published_tables(run: PublicRun) -> str:
         ]  # fmt: skip
         rows.append([level, query, f"{areas:,}", f"{cells:,}", *shown])
     return section(
-        "What is published, and how accurate it is",
-        paragraph(
-            "A standard error belongs to the best linear unbiased estimate of a count, made from "
-            f"all measurements. {_published(plan)} The tables are in the folder release, one for "
-            "each level and query."
-        ),
-        picture(bar_chart("Median standard error of a total (records)", "", totals))
-        if totals
-        else "",
-        paragraph("Standard errors of all counts that are not exact, in records; 0 is exact:"),
-        table(["level", "query", "areas", "cells", "least", "median", "largest"], rows),
+        words.PUBLISHED,
+        paragraph(words.PUBLISHED_TEXT.format(counts=_published(plan))),
+        picture(bar_chart(words.MEDIAN_OF_TOTALS, "", totals)) if totals else "",
+        paragraph(words.ERRORS_ARE_IN.format(unit=plan.design.counted_in)),
+        table(words.PUBLISHED_COLUMNS, rows),
     )
 
 
 def _published(plan: Plan) -> str:
-    if plan.method.whole:
-        return "The published count is whole and not negative."
-    return "The published count is this estimate: a real number, which may be negative."
+    return words.WHOLE_COUNTS if plan.method.whole else words.REAL_COUNTS
 
 
 def what_is_counted(run: PublicRun) -> str:
     """The attributes with their categories, and the records made from the counts."""
-    factors = [f"{name}: {text}" for name, text in factors_in_words(run.plan.schema).items()]
-    made = run.path / RELEASE / "microdata.parquet"
-    microdata = (
-        f"<p>{link(f'../{RELEASE}/microdata.parquet', 'Microdata')}: one row per record, made from "
-        "the published counts; none is anybody's record.</p>"
-        if made.exists()
-        else ""
-    )
-    return section("What is counted", bullets(factors), microdata)
+    described = factors_in_words(run.plan.schema).items()
+    factors = [words.FACTOR.format(name=name, text=text) for name, text in described]
+    file, microdata = "microdata.parquet", ""
+    if (run.path / RELEASE / file).exists():
+        linked = link(f"../{RELEASE}/{file}", words.MICRODATA)
+        microdata = shell.MICRODATA.format(link=linked, text=words.MICRODATA_TEXT)
+    return section(words.COUNTED, bullets(factors), microdata)
 
 
 def what_the_counts_keep(run: PublicRun) -> str:
@@ -73,9 +65,8 @@ def what_the_counts_keep(run: PublicRun) -> str:
     plan = run.plan
     if not plan.method.whole:
         return ""
-    kept = [
-        f"Nobody is counted in {rule}." for rule in plan.design_as(HistogramDesign).structural_zeros
-    ]
+    zeros = plan.design_as(HistogramDesign).structural_zeros
+    kept = [words.ZERO.format(rule=rule) for rule in zeros]
     kept += bounds_in_words(read_constraints(run.path, plan, run.hierarchy))
     audit = run.path / RELEASE / "edit_rules.json"
     lines = read_json(audit) if audit.exists() else []
@@ -86,19 +77,15 @@ def what_the_counts_keep(run: PublicRun) -> str:
     if not kept and not rows:
         return ""
     return section(
-        "Rules",
+        words.RULES,
         bullets(kept) if kept else "",
         paragraph(_edit_rules(plan.design_as(HistogramDesign))) if rows else "",
-        table(["level", "rule", "areas it applies to", "areas that break it"], rows)
-        if rows
-        else "",
+        table(words.AUDIT_COLUMNS, rows) if rows else "",
     )
 
 
 def _edit_rules(histogram: HistogramDesign) -> str:
-    if histogram.enforce_edit_rules:
-        return "Edit rules hold where sums and bounds allow; areas that break one are counted here."
-    return "Edit rules are checked and not enforced."
+    return words.ENFORCED if histogram.enforce_edit_rules else words.NOT_ENFORCED
 
 
 def how_to_read_a_histogram_margin(run: PublicRun) -> str:

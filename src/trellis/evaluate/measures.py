@@ -15,18 +15,7 @@ from numpy.typing import NDArray
 
 from trellis.evaluate.html import LEAST_DECIMALS, decimals_for
 from trellis.evaluate.public_run import PublicRun
-
-MOST_CELLS = 60
-"""So many cells of a table are shown area by area; the others are in the tables."""
-ALL_CELLS = "all cells together"
-
-_STATISTICS = {
-    "mean_size": "mean size",
-    "median": "median size",
-    "share_of_size_1": "share of groups of size 1",
-    "gini": "Gini coefficient of sizes",
-    "groups": "number of groups",
-}
+from trellis.wording.report import ALL_CELLS, MOST_CELLS, STATISTIC_NAMES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,12 +97,12 @@ def _labels(run: PublicRun, name: str, n_cells: int) -> list[str]:
 
 
 def statistics(run: PublicRun, level: str) -> Iterator[Measure]:
-    """What is published about the sizes of groups, beside their counts."""
+    """What is published about the sizes of groups besides their counts."""
     table = run.table(f"statistics/{level}")
     names = table["statistic"].to_pylist()
     width = names.index(names[0], 1) if names.count(names[0]) > 1 else len(names)
     value, lower, upper = (_numbers(table[name], width) for name in ("value", "lower", "upper"))
-    for name, words in _STATISTICS.items():
+    for name, words in STATISTIC_NAMES.items():
         i = names.index(name)
         exact = np.full(len(value), name == "groups")
         yield Measure(words, value[:, i], lower[:, i], upper[:, i], exact)

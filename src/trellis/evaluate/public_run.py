@@ -30,7 +30,7 @@ class PublicRun:
 
     @property
     def notice(self) -> str:
-        """What stands at the head of a release that was withdrawn; empty for others."""
+        """The notice at the head of a withdrawn release; empty for others."""
         place = self.path / "withdrawn.json"
         return str(read_json(place)["notice"]) if place.exists() else ""
 

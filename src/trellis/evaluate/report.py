@@ -22,6 +22,7 @@ from trellis.evaluate.html import page
 from trellis.evaluate.public_run import PublicRun
 from trellis.evaluate.spine_pictures import areas_of_interest
 from trellis.execution.progress import in_parts
+from trellis.wording import html as shell
 
 Sections = tuple[Callable[[PublicRun], str], ...]
 """A report from its head to its foot."""
@@ -70,5 +71,5 @@ FLOW_SECTIONS: Sections = (
 def report_page(run: PublicRun, sections: Sections = SECTIONS) -> str:
     """The whole page; it is the same whenever it is made from the same files."""
     made = {make: make(run) for make in in_parts(sections)}
-    body = [f"<h1>{escape(run.plan.release)}</h1>", *filter(None, made.values())]
+    body = [shell.TITLE.format(title=escape(run.plan.release)), *filter(None, made.values())]
     return page(run.plan.release, body, SCRIPT if made.get(area_tree) else "", run.notice)

@@ -30,27 +30,31 @@ from trellis.model.plans.statement import (
     unprotected_in_words,
 )
 from trellis.privacy.guarantee import round_up
-from trellis.privacy.neighbours import Neighbours
+from trellis.wording import html as shell
+from trellis.wording import report as words
 
 
 def what_is_released(run: PublicRun) -> str:
     plan = run.plan
-    what, counted = plan.design.title, plan.design.counted_at_most
-    cells = "" if plan.schema.n_cells == 1 else f", {plan.schema.n_cells:,} cells for each area"
-    together = " and put together so that they add up" if plan.method.adds_up else ""
+    n_cells, together = plan.schema.n_cells, words.TOGETHER if plan.method.adds_up else ""
+    levels = zip(plan.levels, plan.areas, strict=True)
+    cells = ((escape(name), f"{areas:,}", _files(run, name)) for name, areas in levels)
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{areas:,}</td><td>{_files(run, name)}</td></tr>"
-        for name, areas in zip(plan.levels, plan.areas, strict=True)
+        shell.ROW.format(cells="".join(shell.CELL.format(text=text) for text in row))
+        for row in cells
     )
-    head = f"<tr><th>level</th><th>{counted}</th><th>table</th></tr>"
+    text = words.RELEASED_TEXT.format(
+        what=plan.design.title,
+        levels=len(plan.levels),
+        cells="" if n_cells == 1 else words.CELLS.format(cells=n_cells),
+        together=together,
+    )
+    counted = plan.design.counted_at_most
     return section(
-        "What was released",
-        paragraph(
-            f"{what} for {len(plan.levels)} levels{cells}, made private with noise{together}. "
-            "Noise was added once. It is independent of errors that the data had before."
-        ),
-        f'<div class="wide"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>',
-        f"<p>{link('../release/README.md', 'How to read the tables')}.</p>",
+        words.RELEASED,
+        paragraph(text),
+        shell.LEVELS.format(level=words.LEVEL, counted=counted, table=words.TABLE, rows=rows),
+        shell.GUIDE_LINK.format(link=link("../release/README.md", words.HOW_TO_READ)),
     )
 
 
@@ -66,47 +70,36 @@ def _files(run: PublicRun, level: str) -> str:
 def what_is_protected(run: PublicRun) -> str:
     """The guarantee in plain words, assumptions included."""
     unprotected = unprotected_in_words(run.plan)
-    words = [sentence for sentence in guarantee_in_words(run.plan) if sentence not in unprotected]
-    return section("What is protected", paragraph(_in_plain_words(run)), bullets(words))
+    said = [sentence for sentence in guarantee_in_words(run.plan) if sentence not in unprotected]
+    return section(words.PROTECTED, paragraph(_in_plain_words(run)), bullets(said))
 
 
 def _in_plain_words(run: PublicRun) -> str:
-    unit, is_restricted = run.plan.protection.unit, bool(run.plan.protection.restrictions)
-    otherwise = (
-        f"a {unit} more or less in the data"
-        if run.plan.protection.neighbours is Neighbours.ADD_REMOVE
-        else f"another record of any one {unit}"
-    )
-    return (
-        f"In plain words: with {otherwise}, this release would have looked much the same. What can "
-        f"be learned from it about any single {unit} is limited, whoever looks, whatever else they "
-        f"know, now and later.{' This has restrictions, stated below.' * is_restricted}"
+    protection = run.plan.protection
+    return words.IN_PLAIN_WORDS.format(
+        otherwise=words.OTHERWISE[protection.neighbours].format(unit=protection.unit),
+        unit=protection.unit,
+        restricted=words.RESTRICTED if protection.restrictions else "",
     )
 
 
 def what_is_not_protected(run: PublicRun) -> str:
-    return section("What is not protected", bullets(unprotected_in_words(run.plan)))
+    return section(words.NOT_PROTECTED, bullets(unprotected_in_words(run.plan)))
 
 
 def what_an_attacker_can_learn(run: PublicRun) -> str:
     return section(
-        "What an attacker can learn",
-        paragraph("Someone who knows every record but one looks for evidence about that one."),
+        words.ATTACKER,
+        paragraph(words.ATTACKER_TEXT),
         bullets(attacks_in_words(run.plan)),
-        picture(
-            tradeoff_curve(run.plan.privacy.accountant),
-            "The closer the line lies to guessing, the less any attack can achieve.",
-        ),
+        picture(tradeoff_curve(run.plan.privacy.accountant), words.TRADE_OFF_CAPTION),
     )
 
 
 def how_private_it_is(run: PublicRun) -> str:
     return section(
-        "How private it is",
-        picture(
-            privacy_curve(run.plan.privacy.accountant),
-            "The release keeps every pair of epsilon and delta on the line; smaller is better.",
-        ),
+        words.HOW_PRIVATE,
+        picture(privacy_curve(run.plan.privacy.accountant), words.PRIVACY_CURVE_CAPTION),
     )
 
 
@@ -114,31 +107,30 @@ def where_the_budget_went(run: PublicRun) -> str:
     plan = run.plan
     shares = dict.fromkeys(plan.levels if plan.spine is None else (), Fraction(0))
     for query in plan.queries:
-        of = "" if query.share_class is None else f" ({plan.n_nodes(query):,})"  # nodes of a spine
-        shares[query.level + of] = shares.get(query.level + of, Fraction(0)) + query.share
+        name = query.level
+        if query.share_class is not None:
+            name = words.SHARE_CLASS.format(level=name, nodes=plan.n_nodes(query))
+        shares[name] = shares.get(name, Fraction(0)) + query.share
     bars = [(level, 100 * float(share)) for level, share in shares.items()]
     rows = [
         [
             query.level,
             query.query,
             str(query.share),
-            "none: exact" if query.noise is None else f"{query.variance**0.5:.3g}",
+            words.NO_NOISE if query.noise is None else f"{query.variance**0.5:.3g}",
         ]
         for query in plan.queries
     ]
     return section(
-        "Where the budget went",
-        picture(bar_chart("Share of the budget", " %", bars)),
-        table(["level", "query", "share", f"sd of the noise ({plan.design.counted_in})"], rows),
+        words.BUDGET,
+        picture(bar_chart(words.SHARES, " %", bars)),
+        table([name.format(unit=plan.design.counted_in) for name in words.BUDGET_COLUMNS], rows),
     )
 
 
 def how_accurate_it_is(run: PublicRun) -> str:
     if run.plan.forecast.errors is None:
-        return section(
-            "How accurate it is",
-            paragraph("The method of this release has no margins of error."),
-        )
+        return section(words.ACCURACY, paragraph(words.NO_MARGINS))
     unit, errors, by_size = (
         run.plan.design.counted_in,
         list(table_errors(run)),
@@ -147,16 +139,13 @@ def how_accurate_it_is(run: PublicRun) -> str:
     rows = [[e.name, f"{e.rows:,}", *map(_three, (e.least, e.median, e.most))] for e in errors]
     bars = [(e.name, e.median) for e in errors]
     return section(
-        "How accurate it is",
-        paragraph(
-            "A standard error belongs to the best linear unbiased estimate of a count, made from "
-            "all measurements. It is known from the noise, and from what is exact, alone."
-        ),
-        picture(bar_chart(f"Median standard error of a count ({unit})", "", bars)),
-        paragraph(f"Standard errors of all counts that are not exact, in {unit}; 0 is exact:"),
-        table(["table", "counts", "least", "median", "largest"], rows),
+        words.ACCURACY,
+        paragraph(words.ABOUT_ERRORS),
+        picture(bar_chart(words.MEDIAN_ERROR.format(unit=unit), "", bars)),
+        paragraph(words.ERRORS_ARE_IN.format(unit=unit)),
+        table(words.ERROR_COLUMNS, rows),
         _statistics(run),
-        picture(by_size, "Beside a small count, its margin is large.") if by_size else "",
+        picture(by_size, words.BY_SIZE_CAPTION) if by_size else "",
     )
 
 
@@ -169,10 +158,8 @@ def _statistics(run: PublicRun) -> str:
         for level in run.plan.levels
         for statistic, width in statistic_margins(run, level)
     ]
-    said = "Half of an interval of a statistic, median over areas, with"
-    return paragraph(f"{said} {in_percent(run.plan.confidence)} confidence:") + table(
-        ["level", "statistic", "half interval"], rows
-    )
+    said = words.STATISTICS.format(confidence=in_percent(run.plan.confidence))
+    return paragraph(said) + table(words.STATISTIC_COLUMNS, rows)
 
 
 def _three(value: float) -> str:
@@ -194,7 +181,7 @@ def how_to_read_a_margin(run: PublicRun) -> str:
             if ends["lower"] < ends["upper"]:
                 return example
             narrow = narrow or example
-    return narrow or _margin_section(run, "Numbers of this release are exact.")
+    return narrow or _margin_section(run, words.ALL_EXACT)
 
 
 def margin_section(
@@ -203,44 +190,43 @@ def margin_section(
     """How to read one count with its interval: `count`, `lower` and `upper` of `ends`."""
     decimals = decimals_for(ends["upper"] - ends["lower"])
     value, lower, upper = (number(ends[key], decimals) for key in ("count", "lower", "upper"))
-    return _margin_section(
-        run,
-        f"For example, {level} {area} ({cell}): published {value}, interval {lower} to {upper}. "
-        f"With {in_percent(run.plan.confidence)} confidence the true number lies in it.",
+    example = words.MARGIN_EXAMPLE.format(
+        level=level,
+        area=area,
+        cell=cell,
+        value=value,
+        lower=lower,
+        upper=upper,
+        confidence=in_percent(run.plan.confidence),
     )
+    return _margin_section(run, example)
 
 
 def _margin_section(run: PublicRun, example: str) -> str:
     share = 100 * float(run.plan.confidence)
     return section(
-        "How to read a margin of error",
+        words.MARGIN,
         paragraph(example),
-        bullets(
-            [
-                f"Of 100 such intervals about {share:g} contain the true count. Some miss it.",
-                "The published count need not lie in the middle: it is made to add up.",
-                "Two areas whose intervals overlap may be equally large.",
-                "Do not add up ends of intervals; take the interval of the area that holds them.",
-                "The margin speaks of the noise that protects people, and of no other error.",
-            ]
-        ),
+        bullets([rule.format(share=share) for rule in words.MARGIN_RULES]),
     )
 
 
 def how_to_cite(run: PublicRun) -> str:
     plan, delta = run.plan, stated_delta(run.plan)
     epsilon = round_up(plan.privacy.epsilon(float(delta)))
-    restricted = ", with the restrictions in privacy.json" if plan.protection.restrictions else ""
-    text = (
-        f"{plan.release} ({run.date}). Differentially private release, run {run.run_id}; unit of "
-        f"protection: {plan.protection.unit}; ({epsilon}, {delta})-differential privacy"
-        f"{restricted}. Made with Trellis {version('trellis-dp')}."
+    text = words.CITATION.format(
+        release=plan.release,
+        date=run.date,
+        run_id=run.run_id,
+        unit=plan.protection.unit,
+        epsilon=epsilon,
+        delta=delta,
+        restricted=words.CITE_RESTRICTED if plan.protection.restrictions else "",
+        version=version("trellis-dp"),
     )
     return section(
-        "How to cite",
-        paragraph("Put the publisher's name and the place of publication around this:"),
-        f'<p class="cite">{escape(text)}</p>',
-        paragraph("State the interval with every number that you quote.")
-        if plan.method.has_variances
-        else "",
+        words.CITE,
+        paragraph(words.CITE_TEXT),
+        shell.CITATION.format(text=escape(text)),
+        paragraph(words.STATE_INTERVALS) if plan.method.has_variances else "",
     )

@@ -8,16 +8,22 @@ from trellis.evaluate.charts import before_after_chart
 from trellis.evaluate.html import link, paragraph, picture, section
 from trellis.evaluate.public_run import AREAS, PublicRun
 from trellis.model.trees.areas import Effect
+from trellis.wording import html as shell
+from trellis.wording import report as words
 
 
 def effect_chart(effects: Sequence[Effect]) -> str:
     """The mean expected standard error of areas and levels, without and with the spine."""
     ordered = sorted(effects, key=lambda effect: effect.is_level)
     rows = [
-        (f"{e.name} (level)" if e.is_level else e.name, e.error_before, e.error_after)
+        (
+            words.EFFECT_OF_LEVEL.format(level=e.name) if e.is_level else e.name,
+            e.error_before,
+            e.error_after,
+        )
         for e in ordered
     ]
-    return before_after_chart("Mean expected standard error of a count, in records", rows)
+    return before_after_chart(words.EFFECTS, rows)
 
 
 def areas_of_interest(run: PublicRun) -> str:
@@ -30,12 +36,10 @@ def areas_of_interest(run: PublicRun) -> str:
         files = [
             link(place, place.rpartition("/")[2]) for place in run.links(f"{AREAS}/{area.name}")
         ]
-        parts.append(f"<p>{' '.join(files)}: {area.entities:,} areas.</p>")
+        text = words.INTEREST.format(number=area.entities)
+        parts.append(shell.INTEREST.format(links=" ".join(files), text=text))
     if plan.spine is not None:
-        said = (
-            "Noise was spent on an internal tree, the spine, and estimates were carried back to "
-            "the published levels and areas as sums of their leaves. Before: without the spine. "
-        )
-        parts += [paragraph(said + "; ".join(plan.spine.steps).capitalize() + ".")]
+        steps = "; ".join(plan.spine.steps).capitalize()
+        parts += [paragraph(words.SPINE.format(steps=steps))]
         parts += [picture(effect_chart(plan.forecast.effects))]
-    return section("Areas of interest", *parts)
+    return section(words.INTERESTS, *parts)

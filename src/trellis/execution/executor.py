@@ -65,7 +65,7 @@ class using:  # noqa: N801  (it reads as a verb, and is faster than a generator:
 
 
 def in_threads(workers: int | None) -> AbstractContextManager[None]:
-    """Within the block, so many threads; None leaves the choice as it is."""
+    """Within the block, use this many threads; None leaves the choice as it is."""
     return nullcontext() if workers is None else using(Threads(workers))
 
 

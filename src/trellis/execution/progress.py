@@ -1,9 +1,9 @@
 """How far the work of a stage has come: loops tell, and whoever shows it listens.
 
-Loops deep inside a stage say how many of their parts are done; what that is of the whole stage is
-known by the loops around them. So nothing is passed from hand to hand, and without a listener
-nothing happens. Only public facts may decide what is told: levels, queries, areas, tables. Before
-and while noise is drawn no loop over families tells (`in_parts(..., inner=False)`).
+Loops deep inside a stage say how many of their parts are done; the loops around them know which
+part of the stage that is. So nothing is passed from hand to hand, and without a listener nothing
+happens. Only public facts may decide what is told: levels, queries, areas, tables. Before and while
+noise is drawn no loop over families tells (`in_parts(..., inner=False)`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def told_from_here() -> Tell:
 
 
 def tell_more(share: float) -> None:
-    """So much more is done of the map that this is called from.
+    """This much more is done of the map that this is called from.
 
     A map in other processes does not hear it, and tells of complete runs alone.
     """

@@ -1,4 +1,4 @@
-"""Tasks on their way to other processes: a pickle, and the bytes of its arrays beside it.
+"""Tasks on their way to other processes: a pickle, and then the bytes of its arrays.
 
 Arrays are mapped from the file, each process with its own copy on writing: a task is read once by
 each process, however many runs it is called for.

@@ -1,8 +1,8 @@
 """Tasks that can travel, and the arrays that they fill.
 
 A task is a frozen dataclass, or a `partial` of a function of a module: parameters and a call, no
-closure over anything shared. It must not count on the thread or process in which it is called, nor
-on what other calls did, so that any executor, on any machine, gives the same answer.
+closure over anything shared. It must not depend on the thread or process that calls it, nor on what
+other calls did, so that any executor, on any machine, gives the same answer.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _connect(address: str, kind: str) -> tuple[type[Exception], Any]:
 
 
 def _reason(error: Exception) -> str:
-    """What the state of an error means; without one, what its text has in common with many."""
+    """What the state of an error means; without one, a phrase that many such texts share."""
     state, text = getattr(error, "sqlstate", None) or "", str(error).lower()
     for code, (said, words) in _REASONS.items():
         if state.startswith(code) or (not state and said in text):
@@ -86,14 +86,14 @@ def _reason(error: Exception) -> str:
 def _in_order(table: pa.Table, name: str) -> pa.Table:
     """Rows sorted by all columns, types of the database turned into plain ones."""
     if len(set(table.column_names)) != len(table.column_names):
-        raise SourceError(f"Of {name}, two columns have one name. Rename one in a query.")
+        raise SourceError(f"Two columns of {name} have the same name. Rename one in a query.")
     columns = [_plain(column) for column in table.columns]
     plain = pa.table(dict(zip(table.column_names, columns, strict=True)))
     try:
         return plain.sort_by([(column, "ascending") for column in plain.column_names])
     except pa.ArrowException:
         raise SourceError(
-            f"Of {name}, a column has a type that cannot be used. Name the columns in a query."
+            f"A column of {name} has a type that cannot be used. Name the columns in a query."
         ) from None
 
 

@@ -43,7 +43,7 @@ _MOST_LARGE = 100
 class Fault:
     """Rows at fault: words that may be shown, a test, and what the log shows of each row.
 
-    `columns` have names of ours; beside them stand the names that the log calls them.
+    `columns` have names of ours; with them come the names that the log uses.
     """
 
     words: str

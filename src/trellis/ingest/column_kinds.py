@@ -1,4 +1,4 @@
-"""Names and types of the columns of a file; of its values nothing is told."""
+"""Names and types of the columns of a file; nothing is told of its values."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def column_kinds(path: Path, *, has_header: bool = False) -> dict[str, str]:
     """Columns with their type in a word. In a CSV file all are text.
 
     Names may be written to files, so the first line must not be a record; `has_header` says that
-    somebody has looked at it.
+    someone has looked at it.
     """
     with open_source(path, confidential=True) as reader:
         named = is_named(reader)
         if named is False:
             raise SourceError(
-                f"The first line of {path.name} looks like a record and does not name the columns: "
+                f"The first line of {path.name} looks like a record, not like names of columns: "
                 "a name is empty, a number, or a value of its column. Put a line of names on top."
             )
         if not named and not has_header:
             raise SourceError(
-                f"Nothing tells whether the first line of {path.name} names the columns or is a "
+                f"It is unclear whether the first line of {path.name} names the columns or is a "
                 "record. If it names them, say so with --header; otherwise put names on top."
             )
         return {name: kind.kind.value for name, kind in reader.types.items()}

@@ -66,12 +66,12 @@ def holds(reader: Reader, column: str, *kinds: Kind) -> bool:
 
 
 def check_names(source: str, names: Sequence[str], *, confidential: bool) -> None:
-    """An engine would rename a second column of a name, and a reader of it would not know."""
+    """An engine would rename a second column of the same name, and no reader would notice."""
     seen = Counter(name.casefold() for name in names if name)  # SQL knows no case
     if twice := [name for name in names if seen[name.casefold()] > 1]:
-        # In a file without a header the first record stands in the place of the names.
+        # In a file without a header the first record takes the place of the names.
         which = "" if confidential else f" ({twice[0]!r})"
         raise SourceError(
-            f"{source} has two columns of one name{which}, upper and lower case taken as "
-            "the same. Rename one."
+            f"{source} has two columns with the same name{which} (case does not matter). Rename "
+            "one."
         )

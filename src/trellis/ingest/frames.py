@@ -1,9 +1,9 @@
-"""Frames that were handed over in Python: as tables, and whether two of them are one.
+"""Frames that were handed over in Python: as tables, and whether two are the same.
 
 A register or a list of areas must not be the records. Which frame a program hands over is its
 owner's doing and tells nothing about the records, so frames that are one object, or lie in the same
 memory, may be refused. Equal content must not be: if it were, a release would prove that the
-records differ from the public frame, whatever the noise. Of that the operator is only warned.
+records differ from the public frame, whatever the noise. In that case the operator is only warned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether the first line of a table names its columns, or is a record.
 
-In a file without a header the first record stands in the place of the names, which are shown and
+In a file without a header the first record takes the place of the names, which are shown and
 written to files. So names of confidential columns are trusted only if the rows below differ from
-them in kind. Nothing else is told of the rows.
+them in kind. Nothing else about the rows is revealed.
 """
 
 from __future__ import annotations

@@ -48,11 +48,11 @@ class Reader(Protocol):
     """What messages call the source."""
     confidential: bool
     has_schema: bool
-    """Whether the source has names of columns apart from its rows, as Parquet has and CSV not."""
+    """Whether the source has names of columns apart from its rows, as Parquet has, not CSV."""
     types: Mapping[str, ColumnType]
 
     def sample(self, most: int) -> list[list[str | None]]:
-        """The first rows, at most so many, as text: one list for each column."""
+        """The first rows, at most `most`, as text: one list for each column."""
         ...
 
     def rows(self, fields: Mapping[str, Field], *, in_order: bool = False) -> pa.Table:

@@ -2,7 +2,7 @@
 
 A relation is a set of rows under names of ours: `Rows` of the source, `Groups` of rows, or rows
 `Capped` by unit. Engines translate relations and tests; `tests/oracles/plain_reader.py` says by
-plain loops what they mean. Values stand in lists that an engine joins, never in its language.
+plain loops what they mean. Values are in lists that an engine joins, never in its language.
 
 Every relation has the number `EACH`, which is one in each row. `Rows` have `ROW`, their number in
 the source from 1 (a header does not count), and `Groups` have `ROWS`, the numbers of their first
@@ -113,10 +113,10 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capped:
-    """Of the `number` of each unit at most `most`, taken from its groups one after another.
+    """At most `most` of the `number` of each unit, taken from its groups one after another.
 
     The order of a unit's groups looks random, and depends on the unit and its own groups alone:
-    so a change of one unit moves nothing of another. Which order it is, the engine chooses.
+    so a change of one unit moves nothing of another. The engine chooses the order.
     `unit` and `order` are keys of the groups; the relation has `order` and the number `KEPT`.
     """
 

@@ -40,7 +40,7 @@ class ChargedNoise:
         return answer + self.sample(query, answer.size).reshape(answer.shape)
 
     def sample(self, query: PlannedQuery, size: int) -> Ints:
-        """Noise for so many numbers of a planned query."""
+        """Noise for `size` numbers of a planned query."""
         if query.noise is None or self._planned.get(query.label) != query:
             raise PrivacyError(f"No noise was charged for the query {query.label!r}.")
         with self._lock:
@@ -48,5 +48,7 @@ class ChargedNoise:
             allowed = 0 <= size <= left
             self._left[query.label] = left - size if allowed else 0
         if not allowed:  # and after such a fault there is no more
-            raise PrivacyError(f"The query {query.label!r} has had all noise that it was charged.")
+            raise PrivacyError(
+                f"All noise that was charged for the query {query.label!r} has been drawn."
+            )
         return query.noise.sample(size, self._bits)

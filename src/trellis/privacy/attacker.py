@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-PRIOR = Fraction(1, 10)
-FALSE_ALARMS = (Fraction(1, 20), Fraction(1, 100), Fraction(1, 1000))
+from trellis.wording import privacy as words
+
+PRIOR = Fraction(words.PRIOR_PERCENT) / 100
+FALSE_ALARMS = tuple(Fraction(percent) / 100 for percent in words.FALSE_ALARMS_PERCENT)
 
 
 class TradeOff(Protocol):
@@ -38,11 +40,11 @@ class Attack:
 
     def in_words(self, prior: Fraction) -> str:
         """Both bounds are rounded up."""
-        return (
-            f"With {float(100 * self.false_alarms):g} % false alarms, an attack detects at most "
-            f"{_percent_up(self.detected)} of true suspicions; a suspicion held with "
-            f"{float(100 * prior):g} % belief becomes at most "
-            f"{_percent_up(self.right_when_alarmed)} after an alarm."
+        return words.ATTACK.format(
+            false_alarms=float(100 * self.false_alarms),
+            detected=_percent_up(self.detected),
+            prior=float(100 * prior),
+            right=_percent_up(self.right_when_alarmed),
         )
 
 
@@ -61,5 +63,5 @@ def strongest_attacks(
     return attacks
 
 
-def _percent_up(value: float) -> str:
-    return f"{min(math.ceil(1000 * value) / 10, 100):g} %"
+def _percent_up(value: float) -> float:
+    return min(math.ceil(1000 * value) / 10, 100)

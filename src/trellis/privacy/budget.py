@@ -8,7 +8,7 @@ from fractions import Fraction
 from trellis.errors import PrivacyError
 
 LEAST, MOST = Fraction(1, 10**6), Fraction(1000)
-"""Outside this range a budget is a slip of the pen: no use, or no protection."""
+"""Outside this range a budget is a typing error: no use, or no protection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Budget:
         if (self.rho is None) == (self.epsilon is None):
             raise PrivacyError("A budget is either rho, or epsilon with delta, or epsilon alone.")
         if self.delta is not None and self.epsilon is None:
-            raise PrivacyError("A delta needs an epsilon beside it, and goes with no rho.")
+            raise PrivacyError("A delta needs an epsilon, and does not go with rho.")
         for name in ("rho", "epsilon"):
             value = getattr(self, name)
             if value is not None and not LEAST <= value <= MOST:

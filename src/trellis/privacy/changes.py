@@ -20,7 +20,7 @@ from trellis.privacy.neighbours import Neighbours
 class Change:
     """The farthest that a table moves between neighbours, all its areas together.
 
-    `moves` holds pairs (distance, number of cells that move so far). No other change has a larger
+    `moves` holds pairs (distance, number of cells that move that far). No other change has a larger
     L1 or L2 norm. `merged` says why no other change is worse at any (epsilon, delta) either: each
     is this one with some move of at most `merged` split into parts, or smaller moves, or fewer.
     None: that is not known, and only the norms count.
@@ -52,7 +52,7 @@ class Table(Protocol):
 class Partition:
     """A table in which every record falls into exactly one cell, and adds 0 .. `bound` to it.
 
-    A count has the bound 1. A record of a bounded sum counts as so many records of a count.
+    A count has the bound 1. A record of a bounded sum counts as that many records of a count.
     """
 
     bound: int = 1

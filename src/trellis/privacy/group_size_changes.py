@@ -1,8 +1,8 @@
 r"""How far one person can move a table of group sizes.
 
 Groups (households, taxis) are units of a public register: which units exist, and in which region
-each lies, is no secret and never changes between neighbours. Confidential is who is a member of
-which unit. Sizes run from 0 to a declared cap N; larger units count as N. Per region,
+each lies, is public and never changes between neighbours. Who is a member of which unit is
+confidential. Sizes run from 0 to a declared cap N; larger units count as N. Per region,
 
     n_s = number of units of size s,        c_s = n_0 + ... + n_s.
 

@@ -144,6 +144,6 @@ class GuaranteeCurve(PrivacyCurve):
 
 
 def round_up(value: float, digits: int = 4) -> str:
-    """A bound as people read it: never smaller than it is."""
+    """A bound as people read it, rounded up."""
     scaled = math.ceil(Fraction(value) * 10**digits)
     return f"{scaled // 10**digits}.{scaled % 10**digits:0{digits}d}"

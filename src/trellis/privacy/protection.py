@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from trellis.errors import PrivacyError
 from trellis.privacy.neighbours import Neighbours
+from trellis.wording import privacy as words
 
-NOT_KNOWN = "what was required of them at the time, which is not recorded here"
+NOT_KNOWN = words.NOT_KNOWN
 """In `required`, for what was written before requirements were recorded."""
 
 
@@ -54,12 +55,8 @@ class Protection:
     @property
     def restrictions(self) -> tuple[str, ...]:
         """What narrows the changes that are protected, one sentence each; mostly there is none."""
-        exact = (
-            f"Totals of level {self.within!r} are published exactly, so only changes that stay "
-            "inside the same area of that level are protected."
-        )
-        kept = [exact] if self.within is not None else []
-        return (*kept, *map(_required_in_words, self.required))
+        kept = [] if self.within is None else [words.WITHIN.format(level=self.within)]
+        return (*kept, *(words.REQUIRED.format(what=what) for what in self.required))
 
     def in_words(self, *, number_is_known: bool = True) -> str:
         """Who is protected against what, for people, restrictions included.
@@ -67,23 +64,9 @@ class Protection:
         `number_is_known`: that of a unit's records is not protected.
         """
         count = self.max_contribution
-        records = (
-            f"the one record of a {self.unit}"
-            if count == 1
-            else f"all records (at most {count}) of a {self.unit}"
-        )
-        what = (
-            f"Protected is the presence of {records}: whether in the data or not."
-            if self.neighbours is Neighbours.ADD_REMOVE
-            else f"Protected is the content of {records}: any values against any others."
-        )
-        said = self.neighbours is Neighbours.REPLACE and count > 1 and number_is_known
-        number = ["The number of these records is not protected."] if said else []
+        replaced = self.neighbours is Neighbours.REPLACE
+        of_one = words.ONE_RECORD if count == 1 else words.ALL_RECORDS
+        records = of_one.format(unit=self.unit, most=count)
+        what = (words.CONTENT if replaced else words.PRESENCE).format(records=records)
+        number = [words.NUMBER_IS_KNOWN] if replaced and count > 1 and number_is_known else []
         return " ".join([what, *number, *self.restrictions])
-
-
-def _required_in_words(what: str) -> str:
-    return (
-        f"The records must keep {what}, or nothing is released: it is public that they do, and "
-        "only changes that keep it are protected."
-    )

@@ -35,7 +35,7 @@ def written(table: Table) -> WrittenTable:
         return WrittenTable(str(table.query), "max_quantity", table.max_quantity)
     if isinstance(table, FlowTable):
         return WrittenTable(str(table.query), "trips", table.trips)
-    raise PrivacyError(f"A table {type(table).__name__} has no form in which its price is kept.")
+    raise PrivacyError(f"The price of a table {type(table).__name__} cannot be written down.")
 
 
 _READ: dict[str, Callable[[int], Table]] = {
@@ -48,5 +48,5 @@ _READ: dict[str, Callable[[int], Table]] = {
 
 def read_table(name: str, bound: int = 1) -> Table:
     if name not in _READ:
-        raise PrivacyError(f"There is no table {name!r} that a query can cost as much as.")
+        raise PrivacyError(f"There is no table {name!r} that could price a query.")
     return _READ[name](bound)

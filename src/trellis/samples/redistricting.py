@@ -199,7 +199,7 @@ def made_up_people(
 def made_up_facilities(
     rng: np.random.Generator, people: dict[str, NDArray[np.int64]], n_blocks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where anyone lives in a facility there is one, or two if there are people enough."""
+    """Where anyone lives in a facility there is one, or two if there are enough people."""
     place = people["block"] * len(HHGQ) + people["hhgq"]
     number = np.bincount(place, minlength=n_blocks * len(HHGQ))
     where = np.flatnonzero((number > 0) & (np.arange(number.size) % len(HHGQ) > 0))

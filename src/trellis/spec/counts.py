@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from trellis.model.plans.counts import CountsDesign
+from trellis.model.plans.kinds.counts import CountsDesign
 from trellis.model.plans.methods import Method
 from trellis.spec.public_files import undeclared_interests
 from trellis.spec.release import DataSpec, EstimateSpec, Spec

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from trellis.model.plans.flows import DEFAULT_PENALTY, FLOW_METHODS, MOST_PENALTY
+from trellis.model.plans.kinds.flows import DEFAULT_PENALTY, FLOW_METHODS, MOST_PENALTY
 from trellis.model.plans.methods import Method
 from trellis.model.tables.schema import COLUMNS
 from trellis.spec.release import PLACES_OF_A_HIERARCHY, DataSpec, EstimateSpec, Spec
@@ -59,7 +59,7 @@ class FlowsEstimate(EstimateSpec):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if FLOW_METHODS[self.method].has_penalty != (self.penalty is not None):
-            raise ValueError("penalty goes with method: sparse or gls_sparse, no other")
+            raise ValueError("penalty goes only with method: sparse or gls_sparse")
         if self.penalty is not None and not 0 <= self.penalty <= MOST_PENALTY:
             raise ValueError(
                 f"penalty is a number of standard deviations, from 0 (keep all) to {MOST_PENALTY}"
@@ -124,7 +124,7 @@ with with_schema_key():
         def _faults(self) -> Iterator[str]:
             yield from super()._faults()
             if self.caps_contributions and self.data.unit is None:
-                yield "trips.above: cap needs data.unit, the column that tells whose a trip is."
+                yield "trips.above: cap needs data.unit, the column that says whose trip it is."
             if self.caps_contributions and self.has_exact_number:
                 yield (
                     "trips.above: cap drops trips, so their number is not public. Write "

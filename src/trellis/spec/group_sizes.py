@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from trellis.model.plans.group_sizes import SIZE_METHODS
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS
 from trellis.model.plans.methods import Method
 from trellis.spec.public_files import REGISTER
 from trellis.spec.release import DataSpec, EstimateSpec, Spec
@@ -109,8 +109,8 @@ class GroupSizesSpec(Spec):
         data, listed = self.data, self.group_register
         if not self.unprotected.groups:
             yield (
-                "The number of groups of every area is public by the register and published "
-                "exactly. Say so: unprotected: {groups: true}."
+                "The number of groups of every area is public through the register and published "
+                "exactly. Confirm this: unprotected: {groups: true}."
             )
         is_records = data.group is not None
         if is_records == (data.size is not None):

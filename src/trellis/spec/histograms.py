@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 from trellis.errors import SpecError, StructureError
-from trellis.model.plans.histograms import USED, HistogramDesign
+from trellis.model.plans.kinds.histograms import USED, HistogramDesign
 from trellis.model.plans.methods import Method
 from trellis.model.tables.schema import Recode, Schema
 from trellis.spec.counts import CountsData, TabularSpec
@@ -20,13 +20,13 @@ from trellis.spec.sections.strategy import AnyStrategy
 from trellis.spec.sections.values import Name
 
 NO_AREAS_YET = (
-    "`{}` is not built for `kind: histograms` yet. Take it out, or release counts of these cells "
-    "(kind: counts)."
+    "`{}` is not supported for `kind: histograms` yet. Take it out, or release counts of these "
+    "cells (kind: counts)."
 )
 
 
 class HistogramsData(CountsData):
-    """As of counts; `attributes` are columns of a long table that have other names."""
+    """As for counts; `attributes` are columns of a long table that have other names."""
 
     attributes: dict[Name, str] | None = None
 
@@ -54,6 +54,7 @@ with with_schema_key():
 
         title: ClassVar[str] = "histograms of attributes"
         methods: ClassVar[Mapping[str, Method]] = HistogramDesign.methods
+        not_supported: ClassVar[tuple[str, ...]] = ("areas", "spine")
 
         kind: Literal["histograms"] = "histograms"
         data: HistogramsData
@@ -119,7 +120,7 @@ with with_schema_key():
         def _faults(self) -> Iterator[str]:
             yield from super()._faults()
             yield from self._rule_faults()
-            for key in ("areas", "spine"):
+            for key in self.not_supported:
                 if getattr(self, key):
                     yield NO_AREAS_YET.format(key)
             if self.estimate.method == "gls":
@@ -142,13 +143,13 @@ with with_schema_key():
                 yield "estimate.edit_rules goes with edit_rules: state the rules, or take it out."
             if self.output.measurements == USED and self.estimate.method != "topdown":
                 yield (
-                    f"output.measurements: used leaves out what {self.estimate.method} reads: "
-                    "every measurement. Set estimate.method to topdown, or output.measurements to "
-                    "complete."
+                    "output.measurements: used leaves out measurements, and "
+                    f"{self.estimate.method} reads all of them. Set estimate.method to topdown, or "
+                    "output.measurements to complete."
                 )
 
         def _faults_of_real_estimates(self) -> Iterator[str]:
-            """Real estimates may be negative: they keep no rule, and are no list of records."""
+            """Real estimates may be negative: they keep no rule, and are not a list of records."""
             unfit = {
                 "output.microdata": self.output.microdata,
                 "constraints": self.constraints,
@@ -158,11 +159,11 @@ with with_schema_key():
             }
             if named := [key for key, value in unfit.items() if value]:
                 yield (
-                    f"{', '.join(named)}: not with estimate.method gls, whose estimates are real "
-                    "numbers without bounds. Take out, or use gls_topdown."
+                    f"{', '.join(named)}: cannot go with estimate.method gls, whose estimates are "
+                    "real numbers without bounds. Take them out, or use gls_topdown."
                 )
             if self.output.tables is not None and not any(self.output.tables.values()):
-                yield "output.tables: estimate.method gls publishes tables alone. Name one."
+                yield "output.tables: estimate.method gls publishes only tables. Name at least one."
 
         def _schema_faults(self, schema: Schema) -> Iterator[str]:
             yield from column_faults("schema", schema.names)

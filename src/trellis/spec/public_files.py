@@ -27,8 +27,8 @@ def confidential_source_faults(spec: Spec) -> Iterator[str]:
 
 
 REGISTER = (
-    "The register of groups comes from the confidential records, and a group whose only member "
-    "leaves would vanish from it: name a public file in group_register.source."
+    "The register of groups comes from the confidential records, so a group would vanish from it "
+    "when its only member leaves: name a public file in group_register.source."
 )
 
 
@@ -58,6 +58,6 @@ def prior_faults(spec: Spec, prior: PriorSpec) -> Iterator[str]:
     if any(map(spec.comes_with_records, files)):
         yield (
             "The prior is the confidential file. Shares computed from confidential counts "
-            "would themselves tell about them, outside any budget: name an earlier release, a "
-            "public forecast or made-up counts, or leave the prior out."
+            "would themselves reveal something about them, outside any budget: name an earlier "
+            "release, a public forecast or made-up counts, or leave the prior out."
         )

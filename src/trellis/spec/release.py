@@ -63,6 +63,8 @@ class Spec(Model):
     methods: ClassVar[Mapping[str, Method]]
     can_be_planned: ClassVar[bool] = False
     """Whether shares and budgets can be computed: `optimal`, `accuracy`."""
+    not_supported: ClassVar[tuple[str, ...]] = ()
+    """Keys of the class that this kind still refuses."""
 
     release: Name
     kind: str

@@ -40,7 +40,8 @@ def reporting_os_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (ENOTEMPTY, EEXIST):
             raise RunFolderError(
-                f"{path} was finished by another process meanwhile. Run the same command again."
+                f"{path} was finished by another process in the meantime. Run the same command "
+                "again."
             ) from None
         raise RunFolderError(
             f"{path} could not be written ({error.strerror or type(error).__name__})."
@@ -79,7 +80,7 @@ def remove_partials(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring a folder to disk, with all that is in it, and that it is there."""
+    """Flush a folder to disk: everything in it, and its own entry."""
     for place, _, files in os.walk(folder):
         for name in files:
             sync(Path(place, name))
@@ -88,7 +89,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace a file at once; one that is private is its owner's alone from the beginning."""
+    """Replace a file at once; a private one is readable by its owner alone from the start."""
     partial = partial_folder(path, secrets.token_hex(8))
     try:
         mode = 0o600 if private else 0o666
@@ -119,14 +120,14 @@ def read_json(path: Path) -> Any:
 
 
 def _umask() -> int:
-    """There is no way to ask but to set it; meanwhile, files are made more private than usual."""
+    """The only way to read it is to set it; meanwhile, files are made more private than usual."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
 
 
 def sync(path: Path) -> None:
-    """Bring a file to disk, or what a folder lists: not what is in its files."""
+    """Flush a file to disk, or the entries of a folder, not the contents of its files."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.tables.rules import impossible_cells

@@ -41,7 +41,7 @@ def read_estimates(
 
 
 def write_area_estimates(folder: Path, areas: Sequence[AreaEstimates]) -> None:
-    """One file per category of areas of interest, beside those of the levels."""
+    """One file per category of areas of interest, next to those of the levels."""
     for estimates in areas:
         columns = {"count": estimates.counts.ravel()}
         if estimates.centre is not None and estimates.std_error is not None:

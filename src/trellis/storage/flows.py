@@ -4,7 +4,7 @@
     estimates/level=state-to-county.parquet                    flows that are not zero
 
 Nodes are given by positions in the hierarchies of origins and destinations (`hierarchy.parquet`,
-`destinations.parquet`). The children of every measured family are complete and stand together.
+`destinations.parquet`). The children of every measured family are complete and contiguous.
 `expanded` tells below which nodes the next level was measured; it was decided from noisy values.
 """
 

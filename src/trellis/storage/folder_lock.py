@@ -16,7 +16,7 @@ from trellis.storage.atomic import reporting_os_errors, sync
 def held(path: Path) -> Iterator[None]:
     """Keep other processes from working on `path` until the block ends.
 
-    A file beside it is locked, and removed in the end. The system frees the lock of a process that
+    A file next to it is locked, and removed in the end. The system frees the lock of a process that
     dies, so that a file left over stops no one.
     """
     new_parents = [parent for parent in path.parents if not parent.exists()]

@@ -54,7 +54,7 @@ def hierarchy_from_table(table: pa.Table) -> Hierarchy:
         if index:
             parents = part["parent"].to_numpy()
             if not (parents[1:] >= parents[:-1]).all():
-                raise ValueError("siblings do not stand together")
+                raise ValueError("siblings are not contiguous")
             n_parents = codes[index - 1].size
             starts.append(np.searchsorted(parents, np.arange(n_parents + 1)).astype(np.int64))
     hierarchy = Hierarchy(names, tuple(codes), tuple(starts), tuple(passing))

@@ -6,7 +6,7 @@
     estimates/margins/level=county/query=total,errors.parquet    std_error: classes x cells
 
 Areas and cells are positions in the hierarchy and the schema; areas of one class share their
-standard errors. A method that publishes the centres has no counts beside them.
+standard errors. A method that publishes the centres has no other counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import FIT_TOLERANCE, HistogramEstimates, Margin
 from trellis.model.tables.queries import parse_query

@@ -8,7 +8,7 @@ columns of the cell bear the names of the query's factors. Exact totals are in
 `query=total,exact`. All row groups but the last hold `rows_per_group` rows, so that the values of
 a run of areas are read without the rest. Pass-through nodes of a ragged tree are in the files.
 
-Where rows that nobody uses are left out, the whole counts that decide which these are stand beside:
+Where unused rows are left out, the whole counts that decide which rows these are lie next to them:
 
     measurements/_counts/level=county.parquet       area, cell, count: occupied cells
 
@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from trellis.errors import RunFolderError
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.measured_rows import EveryRow, MeasuredRows, UsedRows
@@ -67,7 +67,7 @@ def part_file(folder: Path, planned: PlannedQuery, part: int) -> Path:
 
 
 def counts_file(folder: Path, level: str) -> Path:
-    """Where whole counts of a level are that decided what is measured below it."""
+    """The path of the whole counts of a level that decided what is measured below it."""
     return folder / "_counts" / f"level={level}.parquet"
 
 

@@ -3,7 +3,7 @@
     measurements/level=county/query=total.parquet    geocode, <attributes>, value, variance
 
 On a spine there is one file for each share of a level: level=tract/class=2/query=total.parquet.
-Rows stand in the order of the hierarchy, cells fastest. Pass-through nodes of a ragged tree
+Rows are in the order of the hierarchy, cells fastest. Pass-through nodes of a ragged tree
 are measured like others and are in the file.
 """
 

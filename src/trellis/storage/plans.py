@@ -11,7 +11,7 @@ from trellis.errors import RunFolderError, TrellisError
 from trellis.model.plans.design import Design
 from trellis.model.plans.designs import DESIGNS
 from trellis.model.plans.forecast import ExpectedError, Forecast
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.schema import Recode, Schema

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
@@ -28,3 +30,13 @@ def spreadsheet_safe(table: pa.Table) -> pa.Table:
                 safe = pc.if_else(begins, pc.binary_join_element_wise("'", text, ""), text)
                 table = table.set_column(at, field.name, safe)
     return table
+
+
+def csv_text(table: pa.Table) -> str:
+    """A table as CSV that is safe to open in a spreadsheet."""
+    text = StringIO()
+    writer = csv.writer(text)
+    writer.writerow(table.column_names)
+    for batch in spreadsheet_safe(table).to_batches():
+        writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    return text.getvalue()

@@ -9,11 +9,13 @@ from pathlib import Path
 
 from trellis.errors import LedgerError
 from trellis.privacy.ledger import Ledger
+from trellis.privacy.ledger.entries import Withdrawal
 from trellis.privacy.mechanisms import mechanism
 from trellis.privacy.protection import NOT_KNOWN
+from trellis.verify.documents.withdrawn import FILE
 from trellis.verify.files.run_files import RunFiles
-from trellis.verify.files.safe_files import digest
-from trellis.verify.promises import highest_cost
+from trellis.verify.files.safe_files import digest, load_json
+from trellis.verify.plan.price import highest_cost
 
 FOLDER = "measurements/"
 
@@ -51,8 +53,18 @@ def against(path: Path) -> Callable[[RunFiles], Iterator[str]]:
         noises = [mechanism(noise["law"], noise["parameter"]) for noise in planned]
         if Counter(noises) != Counter(charge.mechanism for charge in charged.charges):
             yield "the ledger was charged for other noise than plan.json states"
+        if _notice(run) != entry.withdrawal:
+            yield "the ledger and the folder do not agree on whether and why this was withdrawn"
 
     return ledger
+
+
+def _notice(run: RunFiles) -> Withdrawal | None:
+    """What the folder says about a withdrawal."""
+    if FILE not in run.sizes:
+        return None
+    content = load_json(run.path, FILE)
+    return Withdrawal(content["withdrawn"], content["reason"], content["superseded_by"])
 
 
 def measurements_digest(run: RunFiles) -> str:

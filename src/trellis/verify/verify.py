@@ -2,91 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from trellis.errors import LedgerError, RunFolderError, TrellisError
+from trellis.errors import LedgerError, RunFolderError, SourceError, TrellisError
 from trellis.execution.progress import in_parts
-from trellis.verify import areas, group_sizes, promises, spine, tables
-from trellis.verify.files import data_package, withdrawn
+from trellis.verify.documents import withdrawn
+from trellis.verify.files.office_tree import like_the_office
 from trellis.verify.files.run_files import RunFiles
 from trellis.verify.files.safe_files import Unreadable
-from trellis.verify.flows import margins as flow_margins
-from trellis.verify.flows import tables as flows
-from trellis.verify.histograms import centres as histogram_centres
-from trellis.verify.histograms import measurements as histogram_measurements
-from trellis.verify.histograms import real_estimates as real_histograms
-from trellis.verify.histograms import tables as histograms
+from trellis.verify.kinds import checks_of
 from trellis.verify.ledger import against
-
-Check = Callable[[RunFiles], Iterator[str]]
-
-_COMMON: tuple[Check, ...] = (
-    promises.inventory,
-    promises.hashes,
-    promises.identity,
-    promises.budget,
-    promises.privacy,
-    data_package.data_package,
-)
-_COUNTS: tuple[Check, ...] = (
-    tables.hierarchy,
-    promises.measurements,
-    tables.columns,
-    tables.signs,
-    tables.sums,
-    tables.intervals,
-    tables.invariants,
-    tables.estimates,
-    tables.csv,
-)
-_HISTOGRAMS: tuple[Check, ...] = (
-    tables.hierarchy,
-    histogram_measurements.measured_histograms,
-    histograms.histogram_columns,
-    histograms.histogram_margins,
-    histogram_centres.histogram_centres,
-    tables.csv,
-)
-_BY_KIND: dict[str, tuple[Check, ...]] = {
-    "counts": _COUNTS,
-    "group_sizes": (*_COUNTS, group_sizes.monotone, group_sizes.statistics),
-    "histogram": (
-        *_HISTOGRAMS,
-        histograms.histogram_counts,
-        histograms.exact_totals,
-        histograms.structural_zeros,
-        histograms.constraints,
-        histograms.edit_rules,
-        histograms.microdata,
-    ),
-    "real_histogram": (
-        *_HISTOGRAMS,
-        real_histograms.real_counts,
-        real_histograms.real_totals,
-        real_histograms.no_rules,
-    ),
-    "flows": (
-        flows.flow_tree,
-        flows.flow_measurements,
-        flows.flow_tables,
-        flows.flow_sums,
-        flow_margins.flow_margins,
-        flow_margins.flow_intervals,
-        flows.flow_matrix,
-        tables.csv,
-    ),
-}
-
-_CHECKS_WITH: dict[str, Callable[[RunFiles], Iterator[str]]] = {
-    "spine": spine.spine,
-    "areas": areas.areas,
-}
-
 
 _MISSHAPEN = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
@@ -97,34 +28,67 @@ _MISSHAPEN = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One promise and what was found to break it; nothing if it holds."""
+    """One promise and what was found to break it; nothing if it holds.
+
+    `notes` say what was checked on a sample only, or not at all. `is_reduced` says that the folder
+    states an older format, another version or a poor fit, which turned checks off.
+    """
 
     check: str
     promise: str
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    is_reduced: bool = False
 
     @property
     def holds(self) -> bool:
         return not self.problems
 
 
-def verify_run(path: str | Path, ledger: str | Path | None = None) -> list[Finding]:
+def verify_run(
+    path: str | Path, ledger: str | Path | None = None, hierarchy: str | Path | None = None
+) -> list[Finding]:
     """Check a finished run; files that cannot be read count as problems.
 
-    With the ledger that paid for the run, its measurements and its cost are checked against it.
+    With the ledger that paid for the run, its measurements and its cost are checked against it;
+    with the office's own file of areas, its tree.
     """
     path = Path(path)
     if not (path / "manifest.json").exists():
         if (path / "run.json").exists():
             raise RunFolderError(f"{path} is not finished. Run the same command again to resume.")
         raise RunFolderError(f"{path} is not a run folder: it has no run.json.")
+    own = () if hierarchy is None else (like_the_office(Path(hierarchy)),)
     paid = () if ledger is None else (against(Path(ledger)),)
     run = RunFiles(path)
     _refuse_newer_formats(run)
-    checks = _COMMON + _BY_KIND.get(_kind(run), _COUNTS)
-    checks += tuple(check for key, check in _CHECKS_WITH.items() if key in _plan_keys(run))
+    checks = checks_of(run)
     checks += (withdrawn.withdrawn,) if withdrawn.FILE in run.sizes else ()
-    return [_carry_out(check, run) for check in in_parts(checks + paid)]
+    return [carry_out(check, run) for check in in_parts(checks + own + paid)]
+
+
+def is_reduced(findings: Sequence[Finding]) -> bool:
+    """Whether some checks were turned off by what the folder says about itself."""
+    return any(finding.is_reduced for finding in findings)
+
+
+def as_data(findings: Sequence[Finding], notice: str = "") -> dict[str, Any]:
+    """What was found, for programs; `notice` is what is said of a release that was withdrawn."""
+    return {
+        "holds": all(finding.holds for finding in findings),
+        "reduced": is_reduced(findings),
+        "notice": notice or None,
+        "promises": [
+            {
+                "check": finding.check,
+                "promise": finding.promise,
+                "holds": finding.holds,
+                "problems": list(finding.problems),
+                "notes": list(finding.notes),
+            }
+            for finding in findings
+        ],
+    }
 
 
 def _refuse_newer_formats(run: RunFiles) -> None:
@@ -133,32 +97,20 @@ def _refuse_newer_formats(run: RunFiles) -> None:
             getattr(run, name)
 
 
-def _kind(run: RunFiles) -> str:
-    try:
-        if "histogram" in run.plan:
-            return "histogram" if run.is_whole else "real_histogram"
-        return str(run.plan["kind"])
-    except (Unreadable, KeyError, TypeError):
-        return ""  # the checks say what is wrong with the plan
-
-
-def _plan_keys(run: RunFiles) -> set[str]:
-    try:
-        return set(run.plan)
-    except Unreadable:
-        return set()
-
-
-def _carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:
+def carry_out(check: Callable[[RunFiles], Iterator[str]], run: RunFiles) -> Finding:
+    """One check; what cannot be read, or has another form, is a problem too."""
     problems: list[str] = []
+    run.notes.clear()
+    run.is_reduced = False
     try:
         problems.extend(check(run))
     except Unreadable as error:
         problems.append(str(error))
-    except LedgerError:  # about the ledger, not about the run
+    except (LedgerError, SourceError):  # about a file of the reader's, not about the run
         raise
     except OSError as error:
         problems.append(f"a file could not be read ({error.strerror})")
     except _MISSHAPEN as error:
         problems.append(f"a file does not have the promised form ({type(error).__name__})")
-    return Finding(check.__name__, (check.__doc__ or "").strip(), tuple(problems))
+    promise = (check.__doc__ or "").strip().partition("\n")[0]
+    return Finding(check.__name__, promise, tuple(problems), tuple(run.notes), run.is_reduced)

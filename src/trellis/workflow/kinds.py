@@ -70,5 +70,5 @@ def outlook_kind(kind: str, wanted: str) -> OutlookKind[Any]:
     place = KINDS[kind].outlook
     if place is None:
         able = " and ".join(name for name, parts in KINDS.items() if parts.outlook is not None)
-        raise SpecError(f"{wanted} is not built for kind: {kind} yet, only for {able}.")
+        raise SpecError(f"{wanted} is not supported for kind: {kind} yet, only for {able}.")
     return import_module(place).OUTLOOK

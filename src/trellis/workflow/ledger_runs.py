@@ -8,6 +8,7 @@ from pathlib import Path
 from trellis.errors import RunFolderError
 from trellis.privacy.ledger import Cost, Ledger
 from trellis.storage.atomic import read_json, write_json
+from trellis.wording import withdrawal as words
 from trellis.workflow.confidential.measuring import folder_digest
 from trellis.workflow.public.finishing import remake_report
 from trellis.workflow.public.run_folder import RunFolder
@@ -29,9 +30,9 @@ def withdraw_run(
     reason: str | None = None,
     by: RunFolder | None = None,
 ) -> str:
-    """Record that a release no longer stands, in the ledger and in its folder; its charge stays.
+    """Record that a release is withdrawn, in the ledger and in its folder; its charge stays.
 
-    The ledger comes first. Whatever breaks off after it is made up for by the same call.
+    The ledger comes first. If something breaks off after it, the same call makes up for it.
     """
     for run in filter(None, (folder, by)):
         run.require_started()
@@ -58,11 +59,11 @@ def withdraw_run(
 
 def _notice(ledger: Ledger, made: str, reason: str | None, by: str | None) -> str:
     newer = None if by is None else ledger.entry(by)
-    also = "" if newer is None else f" Use release {newer.release} (run {newer.run_id}) instead."
-    why = "" if reason is None else f" Reason: {reason.rstrip('.')}."
-    return (
-        f"This release was withdrawn on {made[:10]}.{why}{also} What was spent on it stays spent."
-    )
+    instead = ""
+    if newer is not None:
+        instead = words.INSTEAD.format(release=newer.release, run_id=newer.run_id)
+    why = "" if reason is None else words.WHY.format(reason=reason.rstrip("."))
+    return words.NOTICE.format(day=made[:10], why=why, instead=instead)
 
 
 def _list_in_manifest(folder: RunFolder, path: Path) -> None:

@@ -13,8 +13,8 @@ from trellis.errors import ConfidentialWarning
 class Progress(Protocol):
     """Told when a stage begins; the block ends when the stage does.
 
-    What is done of it, loops inside tell: see `trellis.execution.progress`. Without `line`, nothing
-    is said where no bar can be drawn.
+    Loops inside say how much of it is done: see `trellis.execution.progress`. Without `line`,
+    nothing is said where no bar can be drawn.
     """
 
     @contextmanager

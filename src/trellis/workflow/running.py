@@ -21,7 +21,7 @@ from trellis.workflow.public.privacy_answers import find_privacy_answers
 from trellis.workflow.public.run_folder import RunFolder
 
 RECORDS_CHANGED = (
-    "The records have changed since this release was measured, and it stays as it is. To release "
+    "The records have changed since this release was measured; it stays as it is. To release "
     "them as they are now, give the release a new name in the spec, and add --new-edition."
 )
 

@@ -27,7 +27,7 @@ def command(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make up a state of 50,000 blocks and release it. Spec and data stay to be edited."""
+    """Make up a state of 50,000 blocks and release it. You can edit its spec and data."""
     from trellis.samples.demo import write_demo
     from trellis.samples.redistricting import write_histogram_demo
 

@@ -30,7 +30,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare a finished run with the records. What is found is confidential."""
+    """Compare a finished run with the records. The result is confidential."""
     from trellis.workflow.evaluation.evaluate import evaluate_run
     from trellis.workflow.evaluation.files import level_row
 
@@ -46,4 +46,6 @@ def command(
             rows = [[row[0], *row[part]] for row in map(level_row, found.levels)]
             title = f"CONFIDENTIAL: {found.release} against the truth, {what}"
             terminal.table(title, [found.units.columns[0], *found.units.columns[part]], rows)
-    terminal.say(f"Wrote {confidential_out}. It tells about the records: do not publish it.")
+    terminal.say(
+        f"Wrote {confidential_out}. It reveals facts about the records: do not publish it."
+    )

@@ -26,7 +26,7 @@ def command(
     ctx: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="The records.")],
     out: Annotated[Path, typer.Option("--out", help="The spec to write.")] = Path("spec.yaml"),
-    kind: Annotated[Kind, typer.Option("--kind", help="What is to be published.")] = Kind.COUNTS,
+    kind: Annotated[Kind, typer.Option("--kind", help="What to publish.")] = Kind.COUNTS,
     header: Annotated[
         bool, typer.Option("--header", help="The first line of the file names its columns.")
     ] = False,

@@ -1,4 +1,4 @@
-"""`trellis ledger`: what has been spent on a data set, and what may be."""
+"""`trellis ledger`: what has been spent on a data set, and what may still be."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from trellis.cli.show.ledger import dataset_to_json, show_dataset, show_datasets
+from trellis.cli.show.ledger import show_dataset, show_datasets
 from trellis.cli.terminal import Terminal
 from trellis.errors import LedgerError, PrivacyError
 from trellis.privacy.budget import Budget
 from trellis.privacy.ledger import Ledger
 from trellis.privacy.ledger.units import Tie, UnitBound
+from trellis.workflow.ledger_record import dataset_record, ledger_record, require_dataset
 
 NAME = "ledger"
 
@@ -36,7 +37,7 @@ def command(
     ] = None,
     below_spent: Annotated[
         bool,
-        typer.Option("--below-spent", help="With --set-limit: it may be below what is spent."),
+        typer.Option("--below-spent", help="With --set-limit: allow less than is spent."),
     ] = False,
     units: Annotated[
         list[str] | None,
@@ -47,7 +48,7 @@ def command(
         typer.Option("--part-of", help="person:household=1: one is part of at most 1."),
     ] = None,
     withdraw: Annotated[
-        Path | None, typer.Option("--withdraw", help="A run folder that no longer stands.")
+        Path | None, typer.Option("--withdraw", help="The run folder to withdraw.")
     ] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="With --withdraw: why.")] = None,
     superseded_by: Annotated[
@@ -85,9 +86,8 @@ def command(
         if any((set_limit, units, part_of, withdraw)):
             raise LedgerError("Name the data set: trellis ledger DATASET ..")
         return _show_all(terminal, ledger, as_json=as_json)
-    if dataset not in ledger.datasets() and not opens:
-        known = ", ".join(ledger.datasets()) or "none"
-        raise LedgerError(f"{path} has no data set {dataset!r}; it has {known}.")
+    if not opens:
+        require_dataset(ledger, dataset)
     for tie, declared in ((Tie.MADE_OF, units), (Tie.PART_OF, part_of)):
         for text in declared or ():
             ledger.declare(dataset, _bound(text, tie))
@@ -97,14 +97,13 @@ def command(
     if withdraw is not None:
         return _withdraw(terminal, ledger, dataset, withdraw, reason, superseded_by)
     if as_json:
-        return terminal.result(json.dumps(dataset_to_json(ledger, dataset), indent=2))
+        return terminal.result(json.dumps(dataset_record(ledger, dataset), indent=2))
     return show_dataset(terminal, ledger, dataset)
 
 
 def _show_all(terminal: Terminal, ledger: Ledger, *, as_json: bool) -> None:
     if as_json:
-        all_of_them = [dataset_to_json(ledger, name) for name in ledger.datasets()]
-        return terminal.result(json.dumps({"datasets": all_of_them}, indent=2))
+        return terminal.result(json.dumps(ledger_record(ledger), indent=2))
     return show_datasets(terminal, ledger)
 
 
@@ -148,18 +147,16 @@ def _only_unit(ledger: Ledger, dataset: str) -> str:
 
 
 def _restore(terminal: Terminal, ledger: Ledger, copy: Path) -> None:
-    if not copy.is_file():
-        raise LedgerError(f"There is no copy of a ledger at {copy}.")
     was_there = ledger.path.is_file()
     added = ledger.restore(copy)
     terminal.say(
-        f"{added} charge(s) of {copy} were not in {ledger.path} and have been added. Nothing was "
-        "removed."
+        f"{added} charge(s) of {copy} were missing in {ledger.path} and have been added. Nothing "
+        "was removed."
     )
     if not was_there:
         terminal.say(
-            "What was charged after the copy was made is not in it: enter each such run with "
-            "--enter. Runs that the lost ledger began and that are not measured cannot go on."
+            "Charges made after the copy are not in it: enter each such run with --enter. Runs "
+            "that began with the lost ledger and are not measured yet cannot continue."
         )
 
 

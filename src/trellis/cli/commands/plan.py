@@ -21,7 +21,7 @@ Strategies = Annotated[
     typer.Argument(metavar="[STRATEGY]...", help="With --compare: strategies to compare with."),
 ]
 Compare = Annotated[
-    bool, typer.Option("--compare", help="Compare with strategies, named after it.")
+    bool, typer.Option("--compare", help="Compare with the strategies that follow.")
 ]
 Simulate = Annotated[
     int | None,
@@ -64,12 +64,12 @@ def command(
 ) -> None:
     """Show shares, noise, expected errors and the guarantee. No counts are touched."""
     from trellis.spec import Spec
-    from trellis.workflow.outlook.plan_report import plan_report, report_to_json
+    from trellis.workflow.outlook.plan_report import plan_report
 
     terminal: Terminal = ctx.obj
     names = [name for text in strategies or [] for name in text.split(",") if name]
     if bool(names) != compare:
-        raise SpecError("--compare goes with strategies: --compare uniform optimal bottom-heavy.")
+        raise SpecError("--compare needs strategies: --compare uniform optimal bottom-heavy.")
     if simulate is None and (prior or prior_area or prior_count):
         raise SpecError("--prior goes with --simulate N.")
     loaded = Spec.load(spec)
@@ -81,7 +81,7 @@ def command(
         progress=terminal,
     )
     if as_json:
-        typer.echo(json.dumps(report_to_json(report), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
     else:
         from trellis.cli.show.outlook import show_outlook
         from trellis.cli.show.plan import show_plan
@@ -90,9 +90,9 @@ def command(
         show_plan(terminal, report.plan)
         show_outlook(terminal, report)
     if pictures is not None:
-        from trellis.cli.show.outlook import write_pictures
+        from trellis.workflow.outlook.pictures import plan_pictures, write_pictures
 
-        for path in write_pictures(pictures, report):
+        for path in write_pictures(pictures, plan_pictures(report)):
             if not as_json:
                 terminal.say(f"Drew {path}.")
     if suggest or areas is not None or picture is not None:

@@ -38,7 +38,7 @@ def command(
     confidential_log: ConfidentialLog = None,
     quiet: Quiet = False,
 ) -> None:
-    """Measure, estimate and release. Run it again to go on where it stopped."""
+    """Measure, estimate and release. Run it again to continue where it stopped."""
     with logging_confidentially(confidential_log):
         release_into(ctx.obj.hushed(quiet), spec, out, new_edition, same_records)
 

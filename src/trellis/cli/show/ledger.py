@@ -1,20 +1,13 @@
-"""What a ledger says: a table of charges, and sums that tell what they add up."""
+"""What a ledger says: a table of charges, and sums that name their parts."""
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
-
 from trellis.cli.terminal import Terminal
-from trellis.model.plans.statement import USUAL_DELTA
-from trellis.privacy.budget import Budget
 from trellis.privacy.guarantee import Guarantee, round_up
-from trellis.privacy.ledger import Account, Cost, Entry, Ledger, Total
-from trellis.privacy.ledger.account import Counted
+from trellis.privacy.ledger import Account, Entry, Ledger, Total
 from trellis.privacy.ledger.limits import ANY_UNIT
-
-_DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
-_ASSUMES = "if no noise was chosen after seeing an earlier release"
+from trellis.wording.privacy import USUAL_DELTA
+from trellis.workflow.ledger_record import ASSUMES, why_left_out
 
 
 def show_datasets(terminal: Terminal, ledger: Ledger) -> None:
@@ -32,7 +25,9 @@ def show_datasets(terminal: Terminal, ledger: Ledger) -> None:
     columns = ["data set", "unit", "neighbours", "charges", "rho", "limit"]
     terminal.table("Spent", columns, rows)
     if is_restricted:
-        terminal.result("Restricted: not every change is protected. trellis ledger DATASET says.")
+        terminal.result(
+            "Restricted: not every change is protected. trellis ledger DATASET says which."
+        )
 
 
 def show_dataset(terminal: Terminal, ledger: Ledger, dataset: str) -> None:
@@ -77,7 +72,7 @@ def _show_total(terminal: Terminal, account: Account, total: Total) -> None:
 
 
 def total_in_words(total: Total) -> list[str]:
-    """A sum, its conditions, and what it adds up."""
+    """A sum, its conditions, and its parts."""
     if not total.counted:
         return [f"For a {total.unit}: nothing can be counted.", *_left_out(total)]
     pure, relation = total.pure_epsilon, total.relation_in_words
@@ -86,7 +81,7 @@ def total_in_words(total: Total) -> list[str]:
     epsilon = round_up(total.epsilon(USUAL_DELTA))
     return [
         f"{head}, for a {total.unit} and neighbours {relation}: rho = {total.rho}{also}",
-        f"  delta = {USUAL_DELTA}: epsilon <= {epsilon} ({relation}), {_ASSUMES}",
+        f"  delta = {USUAL_DELTA}: epsilon <= {epsilon} ({relation}), {ASSUMES}",
         *(f"  {sentence}" for sentence in total.restrictions),
         *(f"  Adds up: {part.in_words}" for part in total.counted),
         *_left_out(total),
@@ -94,74 +89,4 @@ def total_in_words(total: Total) -> list[str]:
 
 
 def _left_out(total: Total) -> list[str]:
-    return [f"  {_why_left_out(cost, total.unit)}" for cost in total.left_out]
-
-
-def _why_left_out(cost: Cost, unit: str) -> str:
-    return (
-        f"Left out: {cost.release} (for a {cost.unit}), since it is not declared how many of these "
-        f"one {unit} is made up of or part of. What is spent for a {unit} is more."
-    )
-
-
-def dataset_to_json(ledger: Ledger, dataset: str) -> dict[str, Any]:
-    account = ledger.account(dataset)
-    entries = {entry.run_id: entry for entry in ledger.entries(dataset)}
-    return {
-        "dataset": dataset,
-        "units": {
-            unit: _unit_to_json(account.total(unit), account.limits.get(unit), entries)
-            for unit in account.units
-        },
-        "bounds": [bound.in_words for bound in account.bounds],
-    }
-
-
-def _unit_to_json(total: Total, limit: Budget | None, entries: dict[str, Entry]) -> dict[str, Any]:
-    within = total.within
-    return {
-        "neighbours": str(total.neighbours),
-        "rho": str(total.rho),
-        "epsilon": _text(total.pure_epsilon),
-        "epsilon_at_delta": {delta: total.epsilon(delta) for delta in _DELTAS},
-        "epsilon_at_delta_holds": _ASSUMES,
-        "within": list(within) if len(within) > 1 else next(iter(within), None),
-        "restrictions": list(total.restrictions),
-        "limit": _limit_to_json(limit),
-        "complete": not total.left_out,
-        "charges": [_charge_to_json(part, entries[part.cost.run_id]) for part in total.counted],
-        "not_counted": [
-            {"run_id": c.run_id, "release": c.release, "unit": c.unit, "rho": str(c.guarantee.rho),
-             "why": _why_left_out(c, total.unit)}
-            for c in total.left_out
-        ],
-    }  # fmt: skip
-
-
-def _charge_to_json(part: Counted, entry: Entry) -> dict[str, Any]:
-    charged, priced = part.cost.guarantee, part.priced
-    return {
-        "run_id": entry.run_id,
-        "release": entry.release,
-        "made": entry.made,
-        "edition": entry.edition or None,
-        "unit": charged.protection.unit,
-        "neighbours": str(charged.protection.neighbours),
-        "within": charged.protection.within,
-        "max_contribution": charged.protection.max_contribution,
-        "caps_contributions": entry.caps,
-        "rho": str(priced.rho),
-        "epsilon": _text(priced.pure_epsilon),
-        "rho_as_charged": str(charged.rho),
-        "counted": part.in_words,
-        "drawn": entry.is_settled,
-        "withdrawn": None if entry.withdrawal is None else entry.withdrawal.made,
-    }
-
-
-def _limit_to_json(limit: Budget | None) -> dict[str, str | None] | None:
-    return None if limit is None else {"rho": _text(limit.rho), "epsilon": _text(limit.epsilon)}
-
-
-def _text(value: Fraction | None) -> str | None:
-    return None if value is None else str(value)
+    return [f"  {why_left_out(cost, total.unit)}" for cost in total.left_out]

@@ -16,5 +16,5 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def short(value: Fraction) -> str:
-    """The fraction, or about what it is where it is long."""
+    """The fraction, or an approximation where it is long."""
     return str(value) if len(str(value)) <= _LONGEST_FRACTION else rounded(float(value), 4)

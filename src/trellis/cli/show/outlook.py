@@ -1,26 +1,17 @@
-"""What a plan is expected to bring, as text and as pictures."""
+"""What a plan is expected to bring, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
 
 from trellis.cli.show.numbers import rounded
 from trellis.cli.terminal import Terminal
-from trellis.errors import RunFolderError
-from trellis.evaluate.planning_pictures import error_picture, shares_picture
 from trellis.model.plans.percent import in_percent
 from trellis.planning.allocation.targets import Met
 from trellis.planning.forecast.outlook import SIZES, SMALL_SIZES, ErrorLine, StrategyLine
 from trellis.privacy.guarantee import round_up
-from trellis.storage.atomic import write_text
 from trellis.workflow.outlook.plan_report import PlanReport
 from trellis.workflow.outlook.simulation import SIZE_CLASSES, LevelOutcome, Simulation
-
-_BUDGET_RANGE = np.geomspace(0.1, 10, 21)
-"""As parts of the plan's budget."""
 
 
 def show_outlook(terminal: Terminal, report: PlanReport) -> None:
@@ -57,7 +48,7 @@ def _show_errors(terminal: Terminal, lines: Sequence[ErrorLine]) -> None:
 
 def _show_targets(terminal: Terminal, report: PlanReport) -> None:
     columns = ["target", "every area", "half of them", "met"]
-    columns.append(f"{_unit(report)} per unit of within")
+    columns.append(f"{report.budget_unit} per unit of within")
     rows = [
         [
             line.target.label,
@@ -71,7 +62,7 @@ def _show_targets(terminal: Terminal, report: PlanReport) -> None:
     terminal.table("Accuracy, in records, at the confidence of each target", columns, rows)
     terminal.result(f"What decides: {'; '.join(report.decided_by)}.")
     if tied := [line.target.label for line in report.targets if line.is_tied]:
-        terminal.result(f"These bind together, to relax one saves nothing: {'; '.join(tied)}.")
+        terminal.result(f"These bind together, so relaxing one saves nothing: {'; '.join(tied)}.")
 
 
 def _saving(line: Met) -> str:
@@ -118,7 +109,7 @@ def _show_simulation(terminal: Terminal, report: PlanReport) -> None:
     terminal.table(
         "Bias of published counts by true count, in records", ["level", *_classes()], bias
     )
-    terminal.result("linear: before clipping and rounding, where the expected errors hold.")
+    terminal.result("linear: before clipping and rounding; the expected errors are for these.")
     _tell_targets(terminal, report.targets, simulation)
 
 
@@ -138,10 +129,6 @@ def _classes() -> list[str]:
     return ["0", *(f"{a:,} {b}" for a, b in zip(SIZE_CLASSES[1:], [*ends, "up"], strict=True))]
 
 
-def _unit(report: PlanReport) -> str:
-    return "epsilon" if report.plan.budget.is_pure else "rho"
-
-
 def _short(value: float | None) -> str:
     return "-" if value is None else rounded(value, 2) if abs(value) >= 0.005 else "0"
 
@@ -152,49 +139,3 @@ def _three(value: float | None) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _errors_by_budget(report: PlanReport) -> tuple[list[float], dict[str, list[float]]]:
-    """Budgets, and the median standard errors that they bring where there is noise."""
-    outlook, areas, found = report.outlook, report.area_outlook, []
-    for part in _BUDGET_RANGE.tolist():
-        at = {} if outlook is None else outlook.with_budgets(outlook.budgets * part).std_errors()
-        found.append(at | ({} if areas is None else areas.std_errors(part)))
-    whole = outlook.total if outlook is not None else areas.total if areas is not None else 0.0
-    noisy = [name for name in _drawn(report) if found[0][name] > 0]
-    return [part * whole for part in _BUDGET_RANGE.tolist()], {
-        name: [at[name] for at in found] for name in noisy
-    }
-
-
-def _drawn(report: PlanReport) -> list[str]:
-    """Levels and areas, with the first published table of each."""
-    outlook, areas = report.outlook, report.area_outlook
-    first: dict[str, str] = {}
-    for level, query in () if outlook is None else outlook.published:
-        assert outlook is not None
-        first.setdefault(level, outlook.label(level, query))
-    return [*first.values(), *(() if areas is None else areas.std_errors(1.0))]
-
-
-def write_pictures(folder: Path, report: PlanReport) -> list[Path]:
-    """Shares by level, for every strategy, and errors against the budget, as SVG files."""
-    pictures = {}
-    shares = {q.level: 0.0 for q in report.plan.queries if q.noise is not None}
-    for query in report.plan.queries:
-        if query.noise is not None and query.share_class is None:
-            shares[query.level] += float(query.share)
-    shares |= {level: float(share) for level, share in report.prepared.interests.shares.items()}
-    pictures["shares.svg"] = shares_picture(report.plan.release, shares)
-    for line in report.comparison[1:]:
-        pictures[f"shares-{line.name}.svg"] = shares_picture(line.name, line.shares)
-    if report.errors:
-        totals, errors = _errors_by_budget(report)
-        pictures["error-by-budget.svg"] = error_picture(_unit(report), totals, errors)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(f"{folder} could not be written ({error.strerror}).") from None
-    for name, svg in pictures.items():
-        write_text(folder / name, svg + "\n")
-    return [folder / name for name in pictures]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from trellis.cli.show.numbers import rounded, short
 from trellis.cli.terminal import Terminal
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.tables.queries import parse_query
@@ -28,7 +28,9 @@ def show_queries(terminal: Terminal, plan: Plan, title: str) -> None:
     for name in histogram.passes:
         terminal.result(f"Fixed first in each family: {name}.{_weak_pass(plan, name)}")
     if histogram.skips_unused:
-        terminal.result("Measured are the rows that topdown reads; the whole budget is charged.")
+        terminal.result(
+            "Only the rows that topdown reads are measured; the whole budget is charged."
+        )
     for rule in histogram.structural_zeros:
         terminal.result(f"Impossible: {rule}")
     for rule in histogram.edit_rules:

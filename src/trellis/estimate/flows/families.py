@@ -11,7 +11,7 @@ import numpy as np
 from trellis.estimate.chebyshev import project_chebyshev_families
 from trellis.estimate.projection import project_l2_families
 from trellis.model.arrays import Floats, Ints, Marks
-from trellis.model.plans.flows import FlowDesign, flow_method
+from trellis.model.plans.kinds.flows import FlowDesign, flow_method
 from trellis.model.plans.plan import Plan
 from trellis.numerics.projection.any_weights import GREATEST_WEIGHT
 from trellis.numerics.projection.sparse_support import keep_largest
@@ -33,12 +33,12 @@ class FamilyRule:
 
     @classmethod
     def of(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
-        """The rule by which the release is made."""
+        """The rule that makes the release."""
         return cls._of(flow_method(plan).rule, plan, level, tie_seed)
 
     @classmethod
     def of_descent(cls, plan: Plan, level: int, tie_seed: int) -> FamilyRule:
-        """The rule by which it is decided where to measure next."""
+        """The rule that decides where to measure next."""
         return cls._of(flow_method(plan).descent_rule, plan, level, tie_seed)
 
     @classmethod

@@ -239,7 +239,7 @@ def _fit_allowed(
     where = np.flatnonzero(run.rows.expanded)
     pointer = np.searchsorted(where, start)
     if (pointer[1:] == pointer[:-1]).any():
-        raise RunFolderError("A measured flow has nothing measured below it.")
+        raise RunFolderError("Nothing was measured below a flow that needs it.")
     counts = np.zeros(u.size, dtype=np.int64)
     counts[where] = rule.fit_estimates(u[where], v[where], pointer, totals, run.expanded_before)
     return counts

@@ -114,7 +114,7 @@ def fit_measured(
     for f in family:
         lo, hi = int(start[f]), int(start[f + 1])
         if not rows.expanded[lo:hi].any():
-            raise RunFolderError("A measured flow has nothing measured below it.")
+            raise RunFolderError("Nothing was measured below a flow that needs it.")
         counts[lo:hi] = rule.fit_within(
             rows.expanded[lo:hi], rows.values[lo:hi], np.array([0, hi - lo]), totals[f : f + 1],
             first_index + lo,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.errors import StructureError
 from trellis.model import Hierarchy
 from trellis.model.arrays import Ints
-from trellis.model.plans.group_sizes import WIDEST_RATIO
+from trellis.model.plans.kinds.group_sizes import WIDEST_RATIO
 from trellis.numerics.group_sizes.integer_optimum import extremes
 from trellis.numerics.group_sizes.unit_prices import PRICE_LIMIT
 
@@ -93,8 +93,8 @@ def level_weights(hierarchy: Hierarchy, weights: Sequence[Weight] | None) -> lis
     exact = [_exact_weight(name, w) for name, w in zip(names, weights, strict=True)]
     if exact[-1] == 0:
         raise StructureError(
-            f"Level {names[-1]!r} has weight 0, but what is not measured there cannot be told "
-            "apart. Measure it, or end the hierarchy above."
+            f"Level {names[-1]!r} has weight 0, but without measurements its areas cannot be told "
+            "apart. Measure it, or end the hierarchy above it."
         )
     if max(exact) > WIDEST_RATIO * min(weight for weight in exact if weight):
         raise StructureError(

@@ -15,7 +15,7 @@ from trellis.estimate.best_linear import solve_tree
 from trellis.estimate.evidence import Evidence, empty_nodes
 from trellis.estimate.group_sizes.mechanisms import MECHANISMS
 from trellis.model.arrays import Floats, Ints
-from trellis.model.plans.group_sizes import GroupSizesDesign
+from trellis.model.plans.kinds.group_sizes import GroupSizesDesign
 from trellis.model.results.estimates import Estimates
 from trellis.model.results.measurements import Measurements
 from trellis.model.tables.queries import TOTAL

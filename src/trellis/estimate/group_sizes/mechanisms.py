@@ -31,7 +31,7 @@ from trellis.estimate.group_sizes.joint import fit_cumulative
 from trellis.estimate.group_sizes.least_squares import least_squares
 from trellis.model import Hierarchy
 from trellis.model.arrays import Ints
-from trellis.model.plans.group_sizes import (
+from trellis.model.plans.kinds.group_sizes import (
     DEFAULT_SIZE_METHOD,
     SIZE_METHODS,
 )

@@ -200,7 +200,7 @@ class _Problems:
 
 
 class _Named:
-    """Adds the name of the family to what went wrong in it."""
+    """Adds the name of the family to an error in it."""
 
     def __init__(self, evidence: HistogramEvidence, level: int, node: int) -> None:
         self._where = evidence, level, node

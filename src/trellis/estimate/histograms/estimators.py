@@ -29,7 +29,7 @@ from trellis.execution.progress import part
 from trellis.execution.tasks import Fill
 from trellis.execution.threads import Threads
 from trellis.model.arrays import Floats, Ints
-from trellis.model.plans.histograms import MOST_PASS_CELLS
+from trellis.model.plans.kinds.histograms import MOST_PASS_CELLS
 from trellis.model.results.histogram_estimates import HistogramEstimates, Margin, Table
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.constraints import Constraints
@@ -105,7 +105,7 @@ def _own_measurements(descent: Descent) -> Callable[[int], OwnMeasurements]:
         name = evidence.hierarchy.level_names[level]
         if not any(0 <= v < np.inf for v in evidence.measured[level].values()):
             raise SpecError(
-                f"Method topdown works on measured levels only, and level {name!r} was not "
+                f"Method topdown works on measured levels only, but level {name!r} was not "
                 "measured. Use gls_topdown."
             )
         return OwnMeasurements(evidence, level, descent.queries, bounded)
@@ -142,7 +142,7 @@ def estimate_gls_topdown(
             return OwnMeasurements(evidence, level, descent.queries, bounded)
         own = [descent.queries[name] for name in bounded]
         covariances, up = best.covariances, best.covariances.up[level]
-        # Areas without anyone are bounded to 0, whatever they are fitted to.
+        # Empty areas are bounded to 0, whatever they are fitted to.
         up = up._replace(class_of=occupied.spread(level, up.class_of))
         u = occupied.spread(level, u.T).T
         return SubtreeEstimates(covariances.algebra, covariances.levels[level], up, u, own)

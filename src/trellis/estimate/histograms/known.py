@@ -64,7 +64,7 @@ class Occupied:
     kept: tuple[Ints, ...] | None = None
     """None if all areas are kept."""
     is_void: bool = False
-    """Whether nobody can be anywhere; then no tree is left, and all areas are kept."""
+    """Whether all areas must be empty; then no tree is left, and all areas are kept."""
 
     @classmethod
     def of(cls, evidence: HistogramEvidence, facts: HistogramFacts | None) -> Occupied:
@@ -90,7 +90,7 @@ class Occupied:
         return out
 
     def spread_errors(self, level: int, errors: MarginalErrors) -> MarginalErrors:
-        """The same for standard errors: areas that hold nobody have none."""
+        """The same for standard errors: empty areas have none."""
         if self.kept is None:
             return errors
         rows = np.concatenate([errors.std_errors, np.zeros((1, errors.std_errors.shape[1]))])

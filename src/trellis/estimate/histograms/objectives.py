@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -37,6 +37,11 @@ class Objective(Protocol):
     ) -> tuple[Quadratic | StiffObjective, float, Floats]:
         """The objective on some cells, a bound of its least eigenvalue, and where to start."""
         ...
+
+
+@runtime_checkable
+class CoarsenedObjective(Objective, Protocol):
+    """An objective of all cells, from which that of a marginal can be made."""
 
     def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
         """What is known of a marginal on its own: see `family.fixed_marginals`."""

@@ -1,1 +1,1 @@
-"""DuckDB as the engine that reads and tabulates; its dialect stands here alone."""
+"""DuckDB as the engine that reads and tabulates; its dialect is used nowhere else."""

@@ -43,7 +43,7 @@ def _reader_of(path: Path) -> str | None:
 
 
 def table_of_file(path: Path, query: Query) -> tuple[list[str], str]:
-    """The names of its columns as they stand in the file, and the file as a table of SQL."""
+    """The names of its columns as written in the file, and the file as a table of SQL."""
     reader = _reader_of(path)
     if reader is None:
         raise SourceError(f"{path.name}: the file type must be one of {', '.join(_READERS)}.")
@@ -72,7 +72,7 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(place: str, first_line: str, query: Query) -> str:
-    """What stands between columns, as an SQL text; guessed once, so that all queries agree."""
+    """The separator of columns, as an SQL text; guessed once, so that all queries agree."""
     sniffed = query(f"SELECT Delimiter AS found FROM sniff_csv('{place}', {_OPTIONS['read_csv']})")
     found = sniffed["found"][0].as_py()
     names = _QUOTED.sub("", first_line)
@@ -89,7 +89,7 @@ def _separator(place: str, first_line: str, query: Query) -> str:
 
 
 def _parquet_names(place: str, query: Query) -> list[str]:
-    """Names of columns, but not of the fields inside of them."""
+    """Names of columns, but not of the fields inside them."""
     names, inside = [], 0
     schema = query(f"SELECT name, num_children AS parts FROM parquet_schema('{place}')")
     for field in schema[1:].to_pylist():  # the first stands for the whole row

@@ -99,7 +99,7 @@ class Dialect:
 
     def _rows(self, given: Rows) -> str:
         fields = {name: field(column) for name, column in given.fields.items()}
-        # Where nobody asks for the number of a row, the engine leaves it out.
+        # Where no one asks for the number of a row, the engine leaves it out.
         inner = selected({**fields, ROW: "row_number() OVER ()"})
         tables = {name: f"list_{i}" for i, name in enumerate(given.lookups)}
         joins = "".join(

@@ -65,14 +65,14 @@ def read_bounds(
 def facility_bounds(
     table: BoundTable, open_to_all: tuple[str, ...], hierarchy: Hierarchy, schema: Schema
 ) -> tuple[LinearConstraint, LinearConstraint]:
-    """At least one person per facility of a type, and nobody where there is none of it.
+    """At least one person per facility of a type, and no one where there is no such facility.
 
     Types in `open_to_all`, such as households, need no facility and have no bound.
     """
     listed = read_bounds(table, Sense.AT_LEAST, hierarchy, schema)
     query = parse_query(schema, table.query)
     if len(query.factors) != 1:
-        raise InputError(f"{table.label}: facilities go with a query of one factor, their type.")
+        raise InputError(f"{table.label}: facilities need a query with one factor, their type.")
     labels = query.factors[0].labels
     if unknown := [name for name in open_to_all if name not in labels]:
         raise InputError(
@@ -106,7 +106,9 @@ def _rows(reader: Reader, table: BoundTable, query: Query, hierarchy: Hierarchy)
 
     where = f"{table.label}: {reader.name}"
     codes = level_codes(hierarchy, table.level)
-    area = _positions(rows["code"], codes, f"{where} has {{}}, no area of level {table.level!r}.")
+    area = _positions(
+        rows["code"], codes, f"{where} has {{}}, which is not an area of level {table.level!r}."
+    )
     cell = np.zeros(len(rows), dtype=np.int64)
     for factor in query.factors:
         labels = pa.array(factor.labels, pa.string())

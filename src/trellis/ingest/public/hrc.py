@@ -29,8 +29,8 @@ def paths_from_hrc(path: Path, lead: str = "@") -> list[tuple[str, ...]]:
             raise InputError(f"Line {number} of {path.name} has no code after {lead!r}.")
         if depth > len(branch):
             raise InputError(
-                f"Line {number} of {path.name}: before {code[:80]!r} stand {depth} times {lead!r}, "
-                f"and at most {len(branch)} can: the line above it is not so far down."
+                f"Line {number} of {path.name}: {code[:80]!r} has {depth} times {lead!r} in front, "
+                f"and at most {len(branch)} can follow the line above it."
             )
         if depth < len(branch):  # the line before was the end of its branch
             paths.append(tuple(branch))

@@ -147,12 +147,12 @@ def _by_leaf(table: pa.Table, hierarchy: Hierarchy, prior: Prior, name: str) -> 
             if prior.crosswalk is None
             else "Use the crosswalk to this hierarchy."
         )
-        raise InputError(f"{_listed(unknown)} of {name} are no areas of level {level!r}. {remedy}")
+        raise InputError(f"{_listed(unknown)} of {name} are not areas of level {level!r}. {remedy}")
     if not prior.missing_is_zero and len(given) < codes.size:
         absent = sorted(position.keys() - set(given))
         raise InputError(
             f"{_listed(absent)} of level {level!r} are missing in {name}. Complete it, carry it "
-            "over by a crosswalk, or write missing: zero if nobody is there."
+            "over with a crosswalk, or write missing: zero if they are empty."
         )
     leaves = np.zeros((codes.size, len(prior.cells)))
     rows = [position[code] for code in given]

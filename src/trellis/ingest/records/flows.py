@@ -52,7 +52,7 @@ _KEYS = ("o", "d", "cell")
 
 @dataclass(frozen=True, slots=True)
 class TripColumns:
-    """Where a row says what: without `count`, a row is one trip."""
+    """Which column says what: without `count`, a row is one trip."""
 
     origin: str
     destination: str
@@ -173,9 +173,9 @@ def _check_units(
         reader,
         Groups(rows, ("unit",), {"trips": number}),
         Fault(
-            f"{where} has {words} than privacy.max_contribution, {rules.most}, for which noise is "
-            "made. Declare another number, or drop trips by a rule of the program: "
-            "trips: {number: at_most, above: cap}.",
+            f"{where} has {words} than privacy.max_contribution, {rules.most}, allows. Declare "
+            "another number, or drop trips by a rule of the program: trips: {number: at_most, "
+            "above: cap}.",
             test,
             {**unit, **shown},
         ),
@@ -186,8 +186,9 @@ def _check_units(
             reader,
             Groups(rows, tuple(pair), {"trips": number}),
             Fault(
-                f"{where} has a pair of areas twice, although trips.distinct is declared. Take it "
-                "back, or count such trips once: trips: {number: at_most, above: cap}.",
+                f"{where} has a pair of areas twice, although trips.distinct is declared. Take "
+                "trips.distinct out, or count such trips once: "
+                "trips: {number: at_most, above: cap}.",
                 Above("trips", 1),
                 {**pair, **shown},
             ),

@@ -141,8 +141,8 @@ def _check_numbers(
         sums = pa.table({"area": codes, "groups": found[wrong], "declared": declared[wrong]})
         words = (
             f"In some area the groups of all sizes in {reader.name} do not sum to the number "
-            "of groups that the register declares. Count groups of size 0 too, and correct "
-            "the one or the other."
+            "of groups that the register declares. Count groups of size 0 too, and correct the "
+            "table or the register."
         )
         raise InputError(logged(reader, words, lambda: sums))
 
@@ -192,8 +192,8 @@ def _record_faults(reader: Reader, columns: RecordColumns) -> Iterator[Fault]:
 
 def _above_words(reader: Reader) -> str:
     return (
-        f"{reader.name} has groups above the declared largest size. Raise sizes.cap, or allow "
-        "to count them as that size: sizes: {top_code: true}."
+        f"{reader.name} has groups above the declared largest size. Raise sizes.cap, or count them "
+        "as that size: sizes: {top_code: true}."
     )
 
 
@@ -211,7 +211,7 @@ def _by_size(
     if passed[0] and not sizes.top_code:
         raise group_error(reader, sized, above)
     leaves = np.zeros((hierarchy.size(hierarchy.leaf_level), sizes.cap + 1), dtype=np.int64)
-    # A sum beyond 64 bits is no number of groups that a register declares either.
+    # A sum beyond 64 bits is not a number of groups that a register declares either.
     numbers = found[groups].fill_null(_NO_NUMBER).to_numpy()
     leaves[found["leaf"].to_numpy(), found["size"].to_numpy()] = numbers
     return leaves

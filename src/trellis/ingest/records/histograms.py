@@ -36,7 +36,7 @@ def tabulate_wide(
     cells: Mapping[int, tuple[str, Form]],
     width: int | None = None,
 ) -> TrueHistograms:
-    """One expression of columns per cell, keyed by its position; others have nobody."""
+    """One expression of columns per cell, keyed by its position; others are empty."""
     forms = dict(cells.values())
     dense = tabulate(source, hierarchy, area, forms, width).leaves
     leaf, column = np.nonzero(dense)

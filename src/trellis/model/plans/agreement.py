@@ -26,7 +26,7 @@ def agreed_cost(plan: Plan) -> Guarantee:
     if not shares or not _fits(cost, shares, plan.budget):
         raise PrivacyError(
             "The noise of this plan does not cost what the budget says. Nothing was charged. This "
-            "is a fault of Trellis: please report it with the spec."
+            "is a bug in Trellis: please report it with the spec."
         )
     return cost
 

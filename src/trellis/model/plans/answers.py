@@ -28,7 +28,7 @@ def answers(
     if spine is not None:
         return _answers_on_spine(plan, leaves, spine)
     if plan.spine is not None:
-        raise StructureError("The plan measures a spine, and there is none.")
+        raise StructureError("The plan measures a spine, but there is none.")
     levels = dict(zip(hierarchy.level_names, hierarchy.sum_up(leaves), strict=True))
     return [_answer(q, levels[q.level]) for q in plan.queries]
 
@@ -38,7 +38,7 @@ def _answers_on_spine(
 ) -> list[NDArray[np.int64]]:
     """The same on a spine, which must be the planned one: only nodes that were priced answer."""
     if plan.spine is None:
-        raise StructureError("There is a spine, and the plan does not measure it.")
+        raise StructureError("There is a spine, but the plan does not measure it.")
     plan.spine.require(spine)
     tree = spine.hierarchy
     totals = tree.sum_up(leaves[spine.leaf_order])

@@ -10,6 +10,7 @@ from trellis.errors import SpecError, StructureError
 from trellis.model.plans.methods import Method
 from trellis.model.tables.queries import DETAILED, TOTAL, parse_query
 from trellis.privacy.neighbours import Neighbours
+from trellis.wording import privacy as words
 
 if TYPE_CHECKING:
     from trellis.model.plans.plan import Plan
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Design(ABC):
     """The part of a plan that only its kind of release has, and what follows from the kind.
 
-    Class attributes say what the numbers of the kind are numbers of; methods answer the questions
+    Class attributes say what the numbers of the kind count; methods answer the questions
     that every stage asks. A subclass is a frozen dataclass and checks its own fields.
     """
 
@@ -110,20 +111,16 @@ class Design(ABC):
         del plan
         return True
 
-    def assumption(self, plan: Plan, bound: str) -> str:
-        """What must be true for the guarantee; `bound` begins the sentence."""
-        del plan
-        return f"{bound}."
+    def assumption(self, plan: Plan) -> str:
+        """What must be true for the guarantee."""
+        return words.NOTHING_ELSE.format(bound=contribution_bound(plan))
 
     def unprotected(self, plan: Plan) -> list[str]:
         """What is public, or published exactly."""
-        sentences = [
-            f"The list of areas and categories{self.public_rules} is public and not protected."
-        ]
+        sentences = [words.PUBLIC_LISTS.format(rules=self.public_rules)]
         if plan.protection.neighbours is Neighbours.REPLACE and plan.unprotected_totals:
             listed = ", ".join(plan.unprotected_totals)
-            exact = f"Totals of level(s) {listed} are published exactly and are not protected."
-            return [exact, *sentences]
+            return [words.EXACT_TOTALS.format(levels=listed), *sentences]
         return sentences
 
     def exact_in_short(self, plan: Plan) -> list[str]:
@@ -141,3 +138,9 @@ class Design(ABC):
     def about_measurements(self) -> list[str]:
         """Sentences of the guarantee on what was measured."""
         return []
+
+
+def contribution_bound(plan: Plan, sentence: str = words.AT_MOST) -> str:
+    """How the assumption begins: the bound on the records of one unit."""
+    protection = plan.protection
+    return sentence.format(unit=protection.unit, most=protection.max_contribution)

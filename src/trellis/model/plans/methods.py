@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from trellis.wording.kinds import METHODS
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -39,24 +41,23 @@ def by_name(methods: Iterable[AnyMethod]) -> Mapping[str, AnyMethod]:
 
 GLS_TOPDOWN = Method(
     "gls_topdown",
-    "Best linear unbiased estimates from all measurements, then the nearest whole non-negative "
-    "counts.",
+    METHODS["gls_topdown"],
     on_spine=True,
 )
 TOPDOWN = Method(
     "topdown",
-    "From the root down, the whole non-negative counts nearest to the measurements.",
+    METHODS["topdown"],
     has_variances=False,
     looks_below=False,
 )
 GLS = Method(
     "gls",
-    "Best linear unbiased estimates from all measurements, consistent over all levels.",
+    METHODS["gls"],
     whole=False,
     on_spine=True,
 )
 BOTTOMUP = Method(
     "bottomup",
-    "Whole non-negative counts of the smallest areas, added up.",
+    METHODS["bottomup"],
     has_variances=False,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from trellis.wording.kinds import PERCENT
+
 
 def in_percent(confidence: Fraction | float) -> str:
-    return f"{100 * float(confidence):g} %"
+    return PERCENT.format(share=100 * float(confidence))

@@ -51,7 +51,7 @@ class Plan:
     method: Method
     design: Design
 
-    # areas that are no nodes of the tree, and the tree that serves them
+    # areas that are not nodes of the tree, and the tree that serves them
     interests: tuple[AreaPlan, ...] = ()
     spine: SpinePlan | None = None
 

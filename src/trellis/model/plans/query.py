@@ -9,7 +9,7 @@ from trellis.privacy.changes import PARTITION, Table
 from trellis.privacy.mechanisms import Mechanism
 
 LEAST_VARIANCE = 1e-9
-"""What the variance of noise counts as at least where counts are estimated."""
+"""The least variance of noise that estimates assume."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Guarantees for changes smaller than a whole record: of location only, or of one attribute.
 
-They hold beside the guarantee of the release, which covers every change, and are stronger. They
-are stated where they say something: under `replace`, for counts of records by cell.
+They hold in addition to the guarantee of the release, which covers every change, and are stronger.
+They are stated where they say something: under `replace`, for counts of records by cell.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from trellis.model.tables.queries import parse_query
 from trellis.privacy.accounting.curves import simple_epsilons
 from trellis.privacy.accounting.privacy_curve import WorstCase
 from trellis.privacy.accounting.profiles import (
-    ATTRIBUTE_IN_WORDS,
-    LOCATION_IN_WORDS,
     Profile,
     Query,
     location_within,
     one_attribute,
 )
 from trellis.privacy.neighbours import Neighbours
-
-STILL_KEPT = " Only changes that keep what is required of the records are meant."
+from trellis.wording import privacy as words
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def smaller_changes(plan: Plan) -> list[SmallerChange]:
         return []
     profiles, records = _profiles(plan), plan.protection.max_contribution
     levels = plan.tree_levels
-    kept = STILL_KEPT if plan.protection.required else ""
+    kept = words.STILL_KEPT if plan.protection.required else ""
     changes = []
     # Exact totals show a change of location between areas of their level.
     first = 0 if plan.protection.within is None else plan.levels.index(plan.protection.within)
@@ -62,13 +59,14 @@ def smaller_changes(plan: Plan) -> list[SmallerChange]:
         whole = position + 1 if plan.spine is None else plan.spine.keeps_whole[position]
         costs = any(query.level in levels[whole:] for profile in profiles for query in profile)
         curve = location_within(profiles, levels, levels[whole - 1], records) if costs else None
-        name = f"location only, within one area of level {level}"
-        changes.append(SmallerChange(name, LOCATION_IN_WORDS + kept, curve))
+        name = words.LOCATION.format(level=level)
+        changes.append(SmallerChange(name, words.LOCATION_IN_WORDS + kept, curve))
     if len(plan.schema.names) > 1:
         for attribute in plan.schema.names:
             costs = any(attribute in q.separates for profile in profiles for q in profile)
             curve = one_attribute(profiles, attribute, records) if costs else None
-            changes.append(SmallerChange(f"{attribute} only", ATTRIBUTE_IN_WORDS + kept, curve))
+            name = words.ATTRIBUTE.format(attribute=attribute)
+            changes.append(SmallerChange(name, words.ATTRIBUTE_IN_WORDS + kept, curve))
     return changes
 
 

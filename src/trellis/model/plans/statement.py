@@ -7,24 +7,13 @@ from functools import lru_cache
 from trellis.model.plans.plan import Plan
 from trellis.privacy.attacker import PRIOR, strongest_attacks
 from trellis.privacy.guarantee import Guarantee, round_up
-
-USUAL_DELTA = "1e-10"
-"""Where the guarantee is stated when the budget names no delta."""
-
-RESTRICTED = (
-    "This speaks of two possibilities for one record that both keep what is required of the "
-    "records; a possibility that does not keep it is ruled out by the release."
-)
+from trellis.wording import privacy as words
 
 
 def guarantee_in_words(plan: Plan) -> list[str]:
     """What is protected, how well, what is not, and what must be true for it to hold."""
-    several = (
-        "Several releases of the same records add up; the ledger adds up those that are entered "
-        "in it."
-    )
     known = unprotected_in_words(plan)
-    assumption = f"{_assumption(plan)} {several}"
+    assumption = f"{plan.design.assumption(plan)} {words.SEVERAL}"
     left_out = plan.design.about_measurements()
     return [protected_in_words(plan), *_strength(plan), *known, *left_out, assumption]
 
@@ -34,18 +23,9 @@ def protected_in_words(plan: Plan) -> str:
     return plan.protection.in_words(number_is_known=plan.design.number_is_known(plan))
 
 
-def _assumption(plan: Plan) -> str:
-    protection = plan.protection
-    bound = (
-        f"This holds if no {protection.unit} has more than {protection.max_contribution} "
-        "record(s) in the data"
-    )
-    return plan.design.assumption(plan, bound)
-
-
 def attacks_in_words(plan: Plan) -> list[str]:
     """What an attacker can learn who knows every other record."""
-    limited = [RESTRICTED] if plan.protection.restrictions else []
+    limited = [words.RESTRICTED] if plan.protection.restrictions else []
     return [*_attacks_in_words(plan.privacy), *limited]
 
 
@@ -59,21 +39,15 @@ def unprotected_in_words(plan: Plan) -> list[str]:
 
 
 def stated_delta(plan: Plan) -> str:
-    return USUAL_DELTA if plan.budget.delta is None else str(float(plan.budget.delta))
+    return words.USUAL_DELTA if plan.budget.delta is None else str(float(plan.budget.delta))
 
 
 def _strength(plan: Plan) -> list[str]:
     guarantee, delta = plan.privacy, stated_delta(plan)
     sentences = []
     if (pure := guarantee.pure_epsilon) is not None:
-        sentences.append(
-            "Whatever is computed from this release, its probability differs between any two such "
-            f"data sets by a factor of at most exp({pure}) (pure differential privacy)."
-        )
+        sentences.append(words.PURE.format(epsilon=pure))
     epsilon = round_up(guarantee.epsilon(float(delta)))
-    how = "computed exactly for its noise" if guarantee.accountant.certified else "a safe bound"
-    sentences.append(
-        f"The release satisfies ({epsilon}, {delta})-differential privacy, {how}, "
-        f"and zero-concentrated differential privacy with rho = {guarantee.rho}."
-    )
-    return sentences
+    how = words.EXACTLY if guarantee.accountant.certified else words.BOUNDED
+    stated = words.APPROXIMATE.format(epsilon=epsilon, delta=delta, how=how, rho=guarantee.rho)
+    return [*sentences, stated]

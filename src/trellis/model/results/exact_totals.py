@@ -19,7 +19,7 @@ from trellis.model.trees.areas import Category, ancestors
 from trellis.model.trees.hierarchy import Hierarchy
 
 ANYTHING = Range(np.zeros(()), np.full((), np.inf))
-"""All that is known of a count about which there are no facts."""
+"""What is known of a count without any facts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,7 @@ class ExactTotals:
     def of_category(self, category: Category) -> Range:
         """What the cells of areas of interest may hold: entities x 1."""
         leaf_area = ancestors(self.hierarchy, self.level)
-        # Leaves of an area stand together, so pairs repeat in runs, and few are left to sort.
+        # Leaves of an area are contiguous, so pairs repeat in runs, and few are left to sort.
         key = category.member.astype(np.int64) * self.totals.size + leaf_area
         begins = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
         length = np.diff(np.append(begins, key.size))[key[begins] >= 0]
@@ -91,7 +91,7 @@ def category_range(facts: ExactTotals | None, category: Category) -> Range:
 
 
 def flow_range(plan: Plan, level: int, total: int) -> Range:
-    """What a flow may be where the number of all trips is exact; of a lone pair, it is that."""
+    """What a flow may be where the number of all trips is exact; a lone pair has that number."""
     if not plan.unprotected_totals:
         return ANYTHING
     least = total if plan.sizes[level] == 1 else 0
@@ -101,7 +101,7 @@ def flow_range(plan: Plan, level: int, total: int) -> Range:
 def settled(std_error: Floats, allowed: Range, counts: NDArray) -> Floats:
     """Standard errors, 0 where facts alone fix what is published.
 
-    A relaxed method may publish something else than the facts allow; that is not exact.
+    A relaxed method may publish something other than the facts allow; that is not exact.
     """
     known = (allowed.lower == allowed.upper) & (counts == allowed.lower)
     return np.where(known, 0.0, std_error) if known.any() else std_error

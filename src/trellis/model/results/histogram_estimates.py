@@ -13,12 +13,13 @@ from trellis.model.tables.queries import parse_query
 from trellis.model.tables.schema import Schema
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.model.trees.hierarchy import Hierarchy
+from trellis.wording.guides import USUAL_FIT
 
 Floats = NDArray[np.float64]
 Table = tuple[str, str]
 """A level and a query."""
 
-FIT_TOLERANCE = 0.03
+FIT_TOLERANCE = USUAL_FIT
 """Root mean square distance to the best fit, in counts, that families are solved to."""
 
 

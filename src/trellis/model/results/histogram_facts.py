@@ -1,16 +1,16 @@
 """What facts about the records allow the answers of a histogram's queries to be.
 
 Facts are exact totals, and the bounds and structural zeros that the records are known to keep;
-bounds on the output alone are none. Stated ranges are carried up the tree and between the queries
-of a level (`carried_bounds`). Then they are handed down: with the range of an area and those of its
-other children,
+bounds on the output alone are not facts. Stated ranges are carried up the tree and between the
+queries of a level (`carried_bounds`). Then they are handed down: with the range of an area and
+those of its other children,
 
     least(area) - most(the others) <= child <= most(area) - least(the others),
 
 and the same for groups of siblings and their members; on each level the queries sharpen each other
 again. An answer to any query C is at most what the coarser stated queries allow, at most (least)
 the sum of what finer ones allow (ask for), and 0 where no cell of it is possible: a cell is not if
-a structural zero names it, or if an answer that holds it can only be 0. At last, what the other
+a structural zero names it, or if an answer that holds it can only be 0. Finally, what the other
 answers within a coarser one leave to it is taken off in the same way as above, once.
 
 All of this follows from the facts. It need not be all that follows.

@@ -30,7 +30,7 @@ class Measurements:
         if (plan.tree_levels, plan.tree_sizes) != (hierarchy.level_names, hierarchy.sizes):
             raise StructureError("The plan was made for another hierarchy.")
         if (plan.spine is None) != (self.spine is None):
-            raise StructureError("A plan with a spine is measured on it, and no other is.")
+            raise StructureError("A plan with a spine is measured on it; other plans have none.")
         if plan.spine is not None and self.spine is not None:
             plan.spine.require(self.spine)
         if len(self.values) != len(plan.queries):

@@ -98,7 +98,7 @@ def carried_bounds(
 
     `stated` has a list for each level, `queries` all queries by name. A level has no range of a
     query of which nothing is stated on it or below. Crossed ranges are left for the caller to see.
-    Queries of a level sharpen each other in so many `rounds` at most; two for each, unless told.
+    Queries of a level sharpen each other in at most `rounds` rounds, by default two for each.
     """
     levels: list[Ranges] = []
     for level in reversed(range(hierarchy.n_levels)):

@@ -66,7 +66,7 @@ class LinearConstraint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
-    """All constraints of a release; `impossible` marks the cells that hold nobody, anywhere."""
+    """All constraints of a release; `impossible` marks the cells that are empty everywhere."""
 
     linear: tuple[LinearConstraint, ...]
     impossible: NDArray[np.bool_]

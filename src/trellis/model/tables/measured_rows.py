@@ -38,8 +38,8 @@ class UsedRows:
     """The rows that fitting families to their parents reads, areas and cells ascending.
 
     A family is fitted in the cells that its parent holds. So of each child the rows are used that
-    contain such a cell, and none of an only child, which copies its parent, or below a parent
-    that holds nobody. Family f has the areas `families[f]:families[f+1]`, each with the rows
+    contain such a cell, and none of an only child, which copies its parent, or below an empty
+    parent. Family f has the areas `families[f]:families[f+1]`, each with the rows
     `cell[start[f]:start[f+1]]`.
     """
 
@@ -55,7 +55,7 @@ class UsedRows:
             raise StructureError("Used rows need the cells of each family.")
         family = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
         key = family * self.n_cells + self.cell
-        # A row that stood here twice would be measured twice, which nobody has paid for.
+        # A row that stood here twice would be measured twice, which no one has paid for.
         if ((self.cell < 0) | (self.cell >= self.n_cells)).any() or (np.diff(key) <= 0).any():
             raise StructureError("Each row is used once, and belongs to a cell of its query.")
         sizes = np.diff(self.families)
@@ -95,7 +95,7 @@ class UsedRows:
         return area, self.cell[self.start[self.family_of[area]] + within].astype(np.int64)
 
     def written_out(self, first: int, last: int, values: IntArray) -> IntArray:
-        """The rows of a run of areas as areas x cells; rows that nobody uses hold 0."""
+        """The rows of a run of areas as areas x cells; unused rows hold 0."""
         area, cell = self.located(*self.of_areas(first, last))
         out = np.zeros((last - first, self.n_cells), dtype=np.int64)
         out[area - first, cell] = values

@@ -87,7 +87,7 @@ def parse_query(schema: Schema, name: str) -> Query:
 
 
 def named_query(schema: Schema, name: str) -> Query:
-    """The query that people mean: its attributes stand in the order of the schema.
+    """The query that people mean: its attributes are in the order of the schema.
 
     So `b * a` is `a * b`, and one query has one name in a plan. A plan that was made before may
     have others: `parse_query` takes them as they stand.

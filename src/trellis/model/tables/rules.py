@@ -6,9 +6,9 @@
     comparison  := name ("=" | "!=" | "<" | "<=" | ">" | ">=") value
                  | name "in" "[" value ("," value)* "]"
 
-A name is an attribute or a recode, a value one of its categories or groups; either may stand in
-quotes. Order is defined for attributes that were declared as ordered, and there a whole number
-need not be a category itself. The text is parsed here and never evaluated as a program.
+A name is an attribute or a recode, a value one of its categories or groups; either may be in
+quotes. Order is defined for attributes that were declared as ordered, and there a whole number need
+not be a category itself. The text is parsed here and never evaluated as a program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import StructureError
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.tables.queries import Factor, parse_query
 from trellis.model.tables.schema import Schema
 
@@ -129,7 +129,7 @@ class _Parser:
             return self._spread(factor, [self._equal(factor, v) for v in values])
         sign = self._take("a comparison such as =")
         if sign[0] != "sign" or sign[1] not in _COMPARE:
-            raise self._error(f"{sign[1]!r} is no comparison; use = != < <= > >= or in [..]")
+            raise self._error(f"{sign[1]!r} is not a comparison; use = != < <= > >= or in [..]")
         value = self._text("a category")
         if sign[1] in ("=", "=="):
             return self._spread(factor, [self._equal(factor, value)])
@@ -142,7 +142,9 @@ class _Parser:
     def _factor(self, name: str) -> Factor:
         known = [*self._schema.names, *(name for name, _ in self._schema.recodes)]
         if name not in known:
-            raise self._error(f"{name!r} is no attribute and no recode; there are {_listed(known)}")
+            raise self._error(
+                f"{name!r} is neither an attribute nor a recode; there are {_listed(known)}"
+            )
         return parse_query(self._schema, name).factors[0]
 
     def _equal(self, factor: Factor, value: str) -> NDArray[np.bool_]:
@@ -164,7 +166,7 @@ class _Parser:
             here, there = [int(label) for label in factor.labels], int(value)
         else:
             self._equal(factor, value)  # says what is wrong with the value
-            raise AssertionError("a value that is no category was let through")
+            raise AssertionError("a value that is not a category was let through")
         return np.array([bool(_COMPARE[sign](position, there)) for position in here])
 
     def _spread(self, factor: Factor, chosen: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
@@ -209,7 +211,7 @@ class _Parser:
     def _text(self, what: str) -> str:
         kind, text = self._take(what)
         if kind != "text":
-            raise self._error(f"{text!r} stands where {what} is expected")
+            raise self._error(f"{text!r} is where {what} is expected")
         return text
 
     def _expect(self, sign: str) -> None:

@@ -77,7 +77,7 @@ class Schema:
             raise StructureError(f"{name!r} names an attribute and a recode. Rename the recode.")
         if recode.attribute not in self.names:
             raise StructureError(
-                f"Recode {name!r} is of unknown attribute {recode.attribute!r}; there are "
+                f"Recode {name!r} is of the unknown attribute {recode.attribute!r}; there are "
                 f"{', '.join(self.names)}."
             )
         declared = set(self.categories[self.names.index(recode.attribute)])

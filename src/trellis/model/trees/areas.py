@@ -99,7 +99,7 @@ def same_leaves(category: Category, hierarchy: Hierarchy) -> Category:
     """The category, if it has one entry for each leaf."""
     if category.n_leaves != hierarchy.size(hierarchy.leaf_level):
         raise StructureError(
-            f"{category.name!r} labels {category.n_leaves} leaves, and the hierarchy has "
+            f"{category.name!r} labels {category.n_leaves} leaves, but the hierarchy has "
             f"{hierarchy.size(hierarchy.leaf_level)}. Give one entity code, or None, per leaf."
         )
     return category

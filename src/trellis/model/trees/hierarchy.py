@@ -129,7 +129,7 @@ class Hierarchy:
         ended: Sequence[Marks],
         codes_at: Callable[[int, NDArray[np.intp]], Codes],
     ) -> Self:
-        """Build from rows, one per leaf, that stand in the order of their codes, root first.
+        """Build from rows, one per leaf, in the order of their codes, root first.
 
         Per level, `changes` marks each row but the first whose code differs from that of the row
         before it, and `ended` the rows that have none since their leaf has ended above. Codes are

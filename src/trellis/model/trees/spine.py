@@ -1,4 +1,4 @@
-"""The internal tree on which noise is spent, beside the hierarchy that is published."""
+"""The internal tree on which noise is spent, while the hierarchy is what is published."""
 
 from __future__ import annotations
 

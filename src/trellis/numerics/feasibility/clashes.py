@@ -18,7 +18,7 @@ def clashing_rows(
 ) -> list[int]:
     """Candidates among the rows of lower <= A x <= upper, x >= 0, that cannot hold together.
 
-    None if all can. Rows that are no candidates are equations, and always hold. The answer is
+    None if all can. Rows that are not candidates are equations, and always hold. The answer is
     minimal: without any one of its rows the rest can be kept (deletion filter; Chinneck and
     Dravnieks, ORSA Journal on Computing 1991). It is looked for among the rows of a proof: those
     with a price where candidates may be missed at a cost (elastic filter, ibid.).

@@ -88,7 +88,7 @@ class FeasibleBelow:
         return bool(self.asks[0].any())
 
     def can_hold(self, level: int, area: int, counts: Ints) -> bool:
-        """Whether an area that is within its ranges can hold so many of each kind."""
+        """Whether an area that is within its ranges can hold these numbers of each kind."""
         if not self.asks[level][area]:
             return True
         used = np.flatnonzero(counts)

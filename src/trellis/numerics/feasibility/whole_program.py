@@ -117,7 +117,7 @@ class Program:
         self._close(*np.zeros((2, n_sums * self._width)))
 
     def add_up_to(self, total: Ints, n_areas: int) -> None:
-        """The first areas together hold so many of each kind."""
+        """The first areas together hold these numbers of each kind."""
         column = np.arange(n_areas * self._width)
         self._append(column % self._width, column, np.ones(column.size))
         self._close(total, total)

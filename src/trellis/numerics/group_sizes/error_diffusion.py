@@ -19,7 +19,7 @@ from trellis.numerics.group_sizes.isotonic import isotonic_row
 
 @njit(nogil=True, cache=True)
 def diffuse_errors(leaves: Floats, groups: Ints, out: Ints) -> None:
-    """Round the rows of `leaves`, cumulative counts of areas with so many `groups`, into `out`."""
+    """Round the rows of `leaves`, cumulative counts of areas with these `groups`, into `out`."""
     n_sizes = leaves.shape[1]
     sums, sizes = np.empty(n_sizes), np.empty(n_sizes)
     target, level, carried = np.empty(n_sizes), np.empty(n_sizes), np.zeros(n_sizes)

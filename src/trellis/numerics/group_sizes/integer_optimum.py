@@ -43,7 +43,7 @@ FEWEST_SIZES = 64
 """With fewer sizes all leaves are taken in: a sample would cost too much or say too little."""
 
 RAISES = 3
-"""After so many guesses that were too low every leaf is taken in."""
+"""After this many guesses that were too low every leaf is taken in."""
 
 
 def cheapest_units(

@@ -77,10 +77,10 @@ Frames = Any
 
 PRICE_LIMIT = 2**60
 NO_PRICE = 2**61
-"""Beyond all prices: of the unit after the last one, negated of the one before the first."""
+"""Beyond all prices: that of the unit after the last one; negated, of the one before the first."""
 
 NEWTON_STEPS = 12
-"""After so many misses every other step halves the bracket."""
+"""After this many misses every other step halves the bracket."""
 
 
 @njit(nogil=True, cache=True)
@@ -129,7 +129,7 @@ def units_up_to(
 ) -> tuple[int, int, int, float]:
     """(units, last, following, slope) of a node at `price`.
 
-    With `wanted` > 0 the node takes so many units, whatever they cost here, `price` is not read,
+    With `wanted` > 0 the node takes that many units, whatever they cost here, `price` is not read,
     and last, following and slope are those of its children.
 
     Searches nest, one in each level above the families. The stack is explicit: Numba cannot load

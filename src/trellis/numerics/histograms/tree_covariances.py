@@ -38,7 +38,7 @@ Measured = Sequence[Mapping[str, float]]
 
 
 LEAST_RATIO = 1e-9
-"""Of a variance to the greatest one, where recodes of an attribute are not nested.
+"""The least ratio of a variance to the greatest one where recodes of an attribute are not nested.
 
 Then matrices with greater differences cannot be inverted. More precise answers count as less
 precise than they are: estimates hardly change, and standard errors are stated too large.
@@ -245,7 +245,7 @@ def inverse(blocks: Floats, free: Marks) -> Floats:
             out[:, at[:, np.newaxis], at] = np.linalg.inv(inside / scale) / scale
         except np.linalg.LinAlgError:
             raise StructureError(
-                "Some recodes of an attribute are not nested, and what is measured does not tell "
+                "Some recodes of an attribute are not nested, and the measurements do not tell "
                 "their groups apart. Measure the attribute itself too."
             ) from None
     return out

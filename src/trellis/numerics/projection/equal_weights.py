@@ -7,7 +7,7 @@ For each family, given whole x and a total c,
 Unit k of child i costs k^2 - (k-1)^2 up to the shift, that is 2 (k - x_i) - 1, which grows with
 k: the optimum buys the c cheapest units. Up to whole numbers it is y_i = max(0, x_i - t), with
 the threshold t at the root of the convex, piecewise linear f(t) = sum_i max(0, x_i - t) - c.
-Children above floor(t) get equally much less than x_i; what is left over, less than one unit
+Children above floor(t) get the same amount less than x_i; what is left over, less than one unit
 for each of them, is a tie between all of them and goes to those of least priority.
 
 Newton's method finds t from the left. Each step divides the product of f and its slope by four

@@ -57,7 +57,7 @@ class AreaErrors:
         return cls(tree, subtree)
 
     def of(self, category: Category) -> Floats:
-        """One standard error per entity; the category's leaves stand in the tree's order."""
+        """One standard error per entity; the category's leaves are in the tree's order."""
         return np.sqrt(entity_variances(self.tree, category, self.subtree))
 
 

@@ -105,9 +105,9 @@ def variances_down(
         kernel = partial(_variances_down, start, below, above)
         if (area := _fault(hierarchy, level, run(kernel, start, out))) is not None:
             raise StructureError(
-                f"Of the areas of level {hierarchy.level_names[level + 1]!r} in {area} two or more "
-                "are not measured, nor determined by areas below them, so they cannot be told "
-                "apart. Measure all but one of them, or all areas of a level below them."
+                f"Two or more areas of level {hierarchy.level_names[level + 1]!r} in {area} are "
+                "not measured, nor determined by areas below them, so they cannot be told apart. "
+                "Measure all but one of them, or all areas of a level below them."
             )
     return final
 

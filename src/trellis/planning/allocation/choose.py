@@ -140,7 +140,7 @@ class Scene:
         asked = named_query(self.schema, query)
         if level in self.exact and asked.n_cells == 1:
             raise SpecError(
-                f"accuracy: totals of level {level!r} are published exactly, so that no target is "
+                f"accuracy: totals of level {level!r} are published exactly, so no target is "
                 "needed. Take it out."
             )
         return Target(names.index(level), level, asked, within, confidence)
@@ -213,7 +213,7 @@ def _refuse_known(scene: Scene, targets: Sequence[Target]) -> None:
         if variances.max() <= _KNOWN:
             raise SpecError(
                 f"accuracy: {target.query.name!r} of {target.name!r} is known from totals that are "
-                "published exactly, so that no target is needed. Take it out."
+                "published exactly, so no target is needed. Take it out."
             )
 
 
@@ -279,8 +279,9 @@ def _shares(scene: Scene, wish: Wish, total: float) -> Mapping[SlotKey, Fraction
     elif wish.prior is not None:
         if wish.area_weights:
             raise SpecError(
-                f"{_WEIGHTS}: a prior foresees errors of what is measured, and areas of interest "
-                f"are not. Leave out the prior, or the weight of {next(iter(wish.area_weights))!r}."
+                f"{_WEIGHTS}: a prior predicts errors of measured numbers, and areas of interest "
+                "are not measured. Leave out the prior, or the weight of "
+                f"{next(iter(wish.area_weights))!r}."
             )
         budgets = _from_prior(scene, wish.prior, total, wish.weights)
     elif wish.budget is None and wish.targets and wish.weights is None and wish.aims is None:

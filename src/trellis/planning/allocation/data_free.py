@@ -31,7 +31,7 @@ _REVIVED = (1e-3, 1e-4, 1e-5, 1e-3, 1e-4, 1e-5)
 """On logarithms a share that was made too small by far grows again slowly, so it is set again."""
 _STARVED = 1e-5
 _LEAST_WEIGHT = 1e-12
-"""Beside the largest; shares are rounded far more coarsely."""
+"""Relative to the largest; shares are rounded far more coarsely."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ _ROUNDS = 40
 _NEAR = 1e-3
 """Logarithms of variances this close bind together: budgets were rounded."""
 _MOST_BINDING = 50
-"""So many entries of a target, the worst, are looked at."""
+"""This many entries of a target, the worst, are looked at."""
 _LEAST_RATIO = 1e-300
 _LEAST_PART = 1e-7
 """No budget falls below this part of where the search began; shares are rounded more coarsely."""
@@ -50,7 +50,7 @@ _LEAST_PART = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """All cells of all areas of a level within so many units of the truth, so confidently.
+    """All cells of all areas of a level within `within` units of the truth, with this confidence.
 
     `name` is that of the level, or of a category of areas of interest; these have no `level`.
     """

@@ -15,7 +15,7 @@ squared L2 sensitivity. The numbers (6) and (7) are those of Ko, Ziani and Fiore
 allocation of privacy budget on hierarchical data release".
 
 Counts must be public: an earlier release, a forecast, a declared guess. Shares that were computed
-from confidential counts would themselves tell about them.
+from confidential counts would themselves reveal something about them.
 """
 
 from __future__ import annotations

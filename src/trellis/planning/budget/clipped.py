@@ -39,9 +39,9 @@ Parameter = float | int | Fraction
 _WIDEST_TABLE = 1000.0
 """The sigma up to which discrete Gaussian sums are added up term by term."""
 _REACH = 39.0
-"""In standard deviations: beyond it exp(-z^2 / (2 sigma^2)) is no double any more."""
+"""In standard deviations: beyond it exp(-z^2 / (2 sigma^2)) is no longer a double."""
 _NIL = 800.0
-"""Beyond it exp(-x) is no double any more."""
+"""Beyond it exp(-x) is no longer a double."""
 
 
 @dataclass(frozen=True, slots=True)

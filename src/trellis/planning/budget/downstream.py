@@ -5,7 +5,7 @@ P_i = N_i / sum_j N_j and one of the weight functions
 
     logarithmic  W(p) = log(1 + p)      linear  W(p) = p      quadratic  W(p) = p^2.
 
-Computed from released counts, the shares err. Where nobody is left, all areas get equally much.
+Computed from released counts, the shares err. Where all counts are zero, all areas get the same.
 
 Reference: Ko, Ziani and Fioretto, "Optimal allocation of privacy budget on hierarchical data
 release", Section 5.

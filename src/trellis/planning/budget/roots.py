@@ -24,4 +24,6 @@ def falling_root(falling: Callable[[float], float], guess: float) -> float:
             ends = (min(near, far), max(near, far))
             return float(root_scalar(falling, bracket=ends, xtol=1e-13, method="brentq").root)
         near, step = far, 2 * step
-    raise InputError("No budget does this: counts, weights or the error asked for are extreme.")
+    raise InputError(
+        "No budget can do this: the counts, the weights or the error asked for are extreme."
+    )

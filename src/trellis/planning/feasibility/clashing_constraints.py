@@ -29,7 +29,7 @@ def clash_in_words(
     """Why an area can hold nothing.
 
     Its family is looked at first: its own constraints and the ranges of its children. If these can
-    hold, it is for what lies further down.
+    hold, the reason lies further down.
     """
     rows = _family_rows(constraints, schema, room, level, area)
     found = clashing_rows(*_program(rows), range(len(rows)))

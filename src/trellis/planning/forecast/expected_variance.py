@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
 
 
 def median(values: Floats, numbers: NDArray[np.int64]) -> float:
-    """The median of values that occur so many times each."""
+    """The median of values, each of which occurs some number of times."""
     order = np.argsort(values, axis=None)
     upto = np.cumsum(numbers.ravel()[order])
     middle = [(upto[-1] + 1) // 2, upto[-1] // 2 + 1]

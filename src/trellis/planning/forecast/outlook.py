@@ -20,12 +20,12 @@ from trellis.planning.forecast.expected_variance import VarianceModel, median
 Floats = NDArray[np.float64]
 
 SIZES = (100, 1_000, 10_000)
-"""Areas of so many people, for relative errors."""
+"""Sizes of areas, in people, for relative errors."""
 SMALL_SIZES = (0, 1, 10, 100, 1_000)
 """Counts of this size, for the bias of clipping."""
 
 CENSUS_SHARES = (165, 1256, 687, 447, 1440, 104)
-"""Persons of the 2020 US census by level, block first, of 4099 in all."""
+"""The persons file of the 2020 US census: parts of 4099 by level, block first."""
 
 _NEARLY_NONE = 1e-12
 """The share of a level that is not measured, where all levels are compared."""
@@ -41,7 +41,7 @@ class ErrorLine:
     """Standard errors of one query on one level; relative errors and biases are for the median.
 
     The bias of clipping is that of max(0, estimate) for a normal estimate, by the true count. A
-    category of areas of interest stands in place of a level too.
+    category of areas of interest can take the place of a level.
     """
 
     level: str
@@ -179,7 +179,7 @@ class Outlook:
     def compare(
         self, names: Sequence[str], weights: Sequence[float] | None = None
     ) -> list[StrategyLine]:
-        """The plan's own split beside others of the same budget."""
+        """The plan's own split next to others of the same budget."""
         lines = [self._strategy("spec", self.budgets / self.total, weights)]
         for name in names:
             if name not in STRATEGIES:
@@ -216,7 +216,7 @@ def error_line(
 ) -> ErrorLine:
     """From the variance of every entry, and how many published areas it stands for.
 
-    With `sizes`, entries have a column for each kind of cell, which stands for so many cells.
+    With `sizes`, entries have a column for each kind of cell, which stands for that many cells.
     """
     errors = np.sqrt(variances[areas > 0])
     shown = areas[areas > 0]

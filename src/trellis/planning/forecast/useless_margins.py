@@ -9,7 +9,7 @@ from trellis.model.plans.plan import Plan
 from trellis.model.trees.hierarchy import Hierarchy
 
 MOST_TIMES_THE_BEST = 20
-"""A margin is of no use if it is more than so many times that of the best table."""
+"""A margin is of no use if it is more than this many times that of the best table."""
 
 
 @dataclass(frozen=True, slots=True)

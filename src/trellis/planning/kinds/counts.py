@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.counts import CountsDesign
+from trellis.model.plans.kinds.counts import CountsDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
@@ -98,6 +98,6 @@ def check_identifiable(
         )
     if method == "topdown" and (missing := [name for name in measurable if name not in shares]):
         raise SpecError(
-            f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
-            "has no share. Give it one, or use gls_topdown."
+            f"estimate.method topdown works on measured levels only, but level {missing[0]!r} has "
+            "no share. Give it one, or use gls_topdown."
         )

@@ -23,9 +23,9 @@ def check_file_names(plan: Plan) -> None:
     for kind, name in [("level", n) for n in levels] + [("query", n) for n in queries]:
         if (size := len(name.encode())) > MOST_BYTES:
             raise SpecError(
-                f"The {kind} {name[:60]!r} .. has a name of {size} bytes, and names of files allow "
-                f"{MOST_BYTES}. Give levels and attributes shorter names, or take attributes out "
-                "of the query."
+                f"The {kind} {name[:60]!r} .. has a name of {size} bytes, but names of files allow "
+                f"only {MOST_BYTES}. Give levels and attributes shorter names, or take attributes "
+                "out of the query."
             )
     if named := sorted(name for name in levels if name.lower().endswith(ENDINGS)):
         raise SpecError(f"The level {named[0]!r} is named like a file. Give it another name.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.kinds.flows import FlowDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
@@ -44,9 +44,11 @@ def plan_flows(request: FlowsRequest, tree: FlowTree, schema: Schema, digest: st
     """One table of pairs for every level; the grand total is exact only if it cannot move."""
     levels, trips = tree.shape.names, request.max_contribution
     if longest := [name for name in levels if len(name) > _LONGEST_NAME]:
-        raise SpecError(f"The level {longest[0]!r} has too long a name: shorten names of levels.")
+        raise SpecError(
+            f"The level {longest[0]!r} has a name that is too long: shorten the names of levels."
+        )
     if len(set(levels)) != len(levels):
-        raise SpecError(f"Two levels of the tree have one name: {', '.join(levels)}.")
+        raise SpecError(f"Two levels of the tree have the same name: {', '.join(levels)}.")
     exact_total = request.exactly and request.neighbours is Neighbours.REPLACE
     protection = Protection(request.unit, request.neighbours, trips, required=request.required)
     measured = levels[1:] if exact_total else levels

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from trellis.errors import SpecError
-from trellis.model.plans.group_sizes import SIZE_METHODS, WIDEST_RATIO, GroupSizesDesign
+from trellis.model.plans.kinds.group_sizes import SIZE_METHODS, WIDEST_RATIO, GroupSizesDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
@@ -93,7 +93,7 @@ def _weights(
         most = max(shares.values())
         return tuple((shares.get(name, Fraction(0)) / most) ** power for name in levels)
     if missing := [name for name in shares if name not in request.weights]:
-        raise SpecError(f"estimate.weights: level {missing[0]!r} is measured and has no weight.")
+        raise SpecError(f"estimate.weights: level {missing[0]!r} is measured but has no weight.")
     for name, weight in request.weights.items():
         if name not in shares:
             raise SpecError(f"estimate.weights: level {name!r} is not measured, or does not exist.")

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from trellis.errors import SpecError
-from trellis.model.plans.histograms import COMPLETE, MOST_PASS_CELLS, HistogramDesign
+from trellis.model.plans.kinds.histograms import COMPLETE, MOST_PASS_CELLS, HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.query import PlannedQuery
 from trellis.model.plans.shares import Shares
@@ -33,7 +33,7 @@ MOST_CELLS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class HistogramRequest:
-    """What the owner of the data asks for, beside what every release of counts has."""
+    """What the owner of the data asks for, besides what every release of counts has."""
 
     counts: CountsRequest
     schema: Schema
@@ -132,14 +132,14 @@ def query_shares(
         wish = strategy.get(level, strategy.get(DEFAULT))
         if wish is None:
             raise SpecError(
-                f"strategy: level {level!r} has a share of the budget and no queries. Name them, "
+                f"strategy: level {level!r} has a share of the budget but no queries. Name them, "
                 "or give default: {..} for all levels that are not named."
             )
         for query, share in within_level(schema, level, wish).items():
             shares[level, query] = level_share * share
     if unused := [name for name in strategy if name != DEFAULT and name not in level_shares]:
         raise SpecError(
-            f"strategy: level {unused[0]!r} has queries and no share in privacy.shares."
+            f"strategy: level {unused[0]!r} has queries but no share in privacy.shares."
         )
     return shares
 
@@ -194,7 +194,7 @@ def check_identifiable(
         )
     if method == "bottomup":
         raise SpecError(
-            "estimate.method bottomup is not made for schema; use gls_topdown, topdown or gls."
+            "estimate.method bottomup does not work with schema; use gls_topdown, topdown or gls."
         )
     finest = [query for level, query in queries if level == levels[-1]]
     if not any(parse_query(schema, query).n_cells == schema.n_cells for query in finest):
@@ -204,8 +204,8 @@ def check_identifiable(
         )
     if method == "topdown" and (missing := [name for name in measurable if name not in measured]):
         raise SpecError(
-            f"estimate.method topdown works on measured levels only, and level {missing[0]!r} "
-            "has no share. Give it one, or use gls_topdown."
+            f"estimate.method topdown works on measured levels only, but level {missing[0]!r} has "
+            "no share. Give it one, or use gls_topdown."
         )
     on_root = [parse_query(schema, query).n_cells for level, query in queries if level == levels[0]]
     if method == "topdown" and schema.n_cells not in on_root:
@@ -225,8 +225,8 @@ def _passes(schema: Schema, wish: Sequence[str]) -> tuple[str, ...]:
         query = named_query(schema, name)
         if query.n_cells > MOST_PASS_CELLS:
             raise SpecError(
-                f"estimate.passes: {name!r} has {query.n_cells:,} cells, and a pass may fix "
-                f"{MOST_PASS_CELLS} at most. Fixing large marginals does harm: take it out."
+                f"estimate.passes: {name!r} has {query.n_cells:,} cells, but a pass may fix at "
+                f"most {MOST_PASS_CELLS}. Fixing large marginals does harm: take it out."
             )
         for other in parsed:
             if same_cells(query, other):
@@ -279,6 +279,6 @@ def check_size(schema: Schema, hierarchy: Hierarchy, memory: int | None) -> None
     if memory is not None and needed > memory:
         raise SpecError(
             f"schema: {schema.n_cells:,} cells for each of {most:,} children of one area take "
-            f"about {needed / 1e9:,.1f} GB, and this machine has {memory / 1e9:,.1f} GB. Take out "
+            f"about {needed / 1e9:,.1f} GB, but this machine has {memory / 1e9:,.1f} GB. Take out "
             "or coarsen an attribute, or put a level between that area and its children."
         )

@@ -69,7 +69,7 @@ def _marks(hierarchy: Hierarchy, inside: Collection[Any]) -> NDArray[np.bool_]:
             "leaves, or different positions of leaves."
         )
     if not marks.any():
-        raise StructureError("A branch needs leaves inside, and has none.")
+        raise StructureError("A branch needs leaves inside, but has none.")
     return marks
 
 

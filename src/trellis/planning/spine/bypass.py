@@ -5,7 +5,7 @@ A parent with share p and children with shares g_1 .. g_c is bypassed when
     pure DP (Laplace noise):   sum_i p / (2 g_i + p) <= 1     (equal children: g >= (c - 1) p / 2),
     zCDP (Gaussian noise):     c = 1.
 
-No variance of the least squares estimate of any sum of leaves gets larger by that. In the parent's
+This makes no variance of the least squares estimate of any sum of leaves larger. In the parent's
 place come c nodes, each with one of the children as its only child; node i has the share p + g_i,
 and the child 0. So the number of levels stays, and the shares of every path still sum to one. The
 root stays: if it is bypassed and has several children, its share goes to them and it is not

@@ -41,7 +41,7 @@ def group_level(
         raise StructureError(f"There is a level {name!r} already. Give the groups another name.")
     categories = categories_of(hierarchy, labels)
     if not categories:
-        raise StructureError("Grouping needs areas of interest, and there are none.")
+        raise StructureError("Grouping needs areas of interest, but there are none.")
     start = hierarchy.child_start[index - 1]
     limits = group_limits(np.diff(start), fanout_cutoff)
     group = merge_siblings(hierarchy, index, categories, limits)

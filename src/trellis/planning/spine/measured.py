@@ -26,7 +26,7 @@ from trellis.privacy.mechanisms import DiscreteGaussian
 
 @dataclass(frozen=True, eq=False)
 class SpineTrees:
-    """What decides on a spine beside the shares; levels in `exact` carry no noise."""
+    """What decides on a spine besides the shares; levels in `exact` carry no noise."""
 
     hierarchy: Hierarchy
     steps: tuple[Step, ...]

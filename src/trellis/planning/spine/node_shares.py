@@ -40,8 +40,8 @@ class NodeShares:
             for share in given:
                 if not isinstance(share, Fraction | int) or isinstance(share, bool) or share < 0:
                     raise StructureError(
-                        f"Shares of level {name!r} must be fractions of at least 0; "
-                        f"{share!r} is none."
+                        f"Shares of level {name!r} must be fractions of at least 0; {share!r} is "
+                        "not."
                     )
             numbers = [known.setdefault(Fraction(share), len(known)) for share in given]
             if len(numbers) not in (1, size):

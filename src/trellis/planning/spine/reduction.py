@@ -58,7 +58,7 @@ class Reduction:
         leaves = np.asarray(estimates if is_leaves else estimates[-1])
         if leaves.shape[:1] != self.leaf_order.shape:
             raise StructureError(
-                f"There are {self.leaf_order.size} leaves, and estimates for {leaves.shape[:1]}. "
+                f"There are {self.leaf_order.size} leaves, but estimates for {leaves.shape[:1]}. "
                 "Give one array per level, or the array of the leaves."
             )
         back = np.empty_like(leaves)

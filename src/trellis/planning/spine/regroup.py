@@ -35,7 +35,7 @@ def regroup_leaves(
         raise StructureError(f"A run is cut by fill or even, not by {cut!r}.")
     if hierarchy.n_levels < 3:
         raise StructureError(
-            "Regrouping redraws the level between the root and the leaves, and there is none. "
+            "Regrouping redraws the level between the root and the leaves, but there is none. "
             "Leave regroup_leaves out."
         )
     level = hierarchy.n_levels - 2
@@ -57,7 +57,7 @@ def regroup_leaves(
         piece = ((number + 1) * pieces[run] - 1) // length[run]
 
     group_start = np.flatnonzero(is_run | _changes(piece))
-    # Groups stand in the order of their first leaves, whatever the areas are called.
+    # Groups are in the order of their first leaves, whatever the areas are called.
     rank = np.argsort(order[group_start], kind="stable")
     sizes = np.diff(np.append(group_start, order.size))[rank]
     leaf_order = order[segments(group_start[rank], sizes)]

@@ -116,7 +116,7 @@ class Search:
 
 
 def in_yaml(steps: Sequence[Step]) -> str:
-    """Settings as they stand in a spec."""
+    """Settings as a spec writes them."""
     lines = ["spine:"] if steps else ["# without a spine"]
     for step in steps:
         if isinstance(step, Branch):

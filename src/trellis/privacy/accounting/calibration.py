@@ -243,7 +243,7 @@ def _largest_rho(epsilon_of: Callable[[float], float], epsilon: Fraction) -> flo
 
 
 def _decimal(value: Fraction, digits: int, rounded: Callable[[Fraction], int]) -> Fraction:
-    """`value` rounded to so many significant decimal digits."""
+    """`value` rounded to this many significant decimal digits."""
     unit = Fraction(10) ** (floor(log10(value)) - digits + 1)
     return rounded(value / unit) * unit
 

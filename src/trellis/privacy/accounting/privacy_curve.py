@@ -44,9 +44,8 @@ _NOTES = {
     "zero-concentrated DP and there is no lower bound.",
 }
 _NOTE_CONTRIBUTIONS = (
-    "That several records do their worst in one cell was not certified, for so little noise or so "
-    "many records; "
-    "the upper bound comes from zero-concentrated DP."
+    "With so little noise or so many records, it was not certified that several records do their "
+    "worst in one cell; the upper bound comes from zero-concentrated DP."
 )
 
 
@@ -270,7 +269,7 @@ _MOST_REMEMBERED = 1024
 
 @lru_cache(maxsize=64)
 def _answers(curve: PrivacyCurve, question: str) -> dict[float, tuple[float, float]]:  # noqa: ARG001
-    """What was found, by argument; every document of a release asks the same questions."""
+    """The answers, by argument; every document of a release asks the same questions."""
     return {}
 
 

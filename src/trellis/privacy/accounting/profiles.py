@@ -20,15 +20,6 @@ from trellis.privacy.accounting.privacy_curve import WorstCase
 from trellis.privacy.mechanisms import Mechanism
 from trellis.privacy.neighbours import Neighbours
 
-LOCATION_IN_WORDS = (
-    "A change of location only, within an area, costs only the levels below it; if attributes "
-    "change too, every level pays."
-)
-ATTRIBUTE_IN_WORDS = (
-    "A change of one attribute only costs, on all levels of one path, two cells in each query "
-    "that separates the two values."
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Query:

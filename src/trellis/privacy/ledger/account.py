@@ -202,7 +202,7 @@ class Account:
         return Counted(cost, priced(cost.guarantee, unit, *price), how.bound)
 
     def _records(self, cost: Cost) -> int:
-        """The most that a unit has in this release, as far as anybody has declared."""
+        """The most that a unit has in this release, as far as is declared."""
         if cost.caps:
             return cost.max_contribution
         return max(c.max_contribution for c in self.costs if c.unit == cost.unit)

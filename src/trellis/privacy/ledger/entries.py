@@ -17,7 +17,7 @@ from trellis.privacy.tables import read_table, written
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """That a release no longer stands, since when and why. What it cost stays spent."""
+    """That a release is withdrawn, since when and why. What it cost stays spent."""
 
     made: str
     reason: str | None

@@ -16,7 +16,7 @@ transaction ends when SQLite removes its journal. If that were forgotten, the jo
 back, undo `settle`, and one charge would give two draws. So folders are synchronised too.
 
 The file holds a secret key per data set for the fingerprint of its records, and one for all data
-sets, by which equal records under two names are noticed. Keep it as confidential as the records;
+sets, which shows equal records under two names. Keep it as confidential as the records;
 nothing in it is needed to use a release.
 """
 
@@ -125,7 +125,7 @@ class Ledger:
     def set_limit(
         self, dataset: str, unit: str, limit: Budget, *, below_spent: bool = False
     ) -> None:
-        """Set or change the limit of a unit; one that is passed already must be meant."""
+        """Set or change the limit of a unit; one that is exceeded already must be intended."""
         with self._writing() as db:
             rows.make_key(db, dataset)
             total = rows.account(db, dataset).total(unit)
@@ -149,7 +149,7 @@ class Ledger:
         fingerprint: str | None = None,
         records_print: str | None = None,
     ) -> None:
-        """Raise what `charge` would raise, as far as known without prints; write nothing."""
+        """Raise what `charge` would raise, as far as known without fingerprints; write nothing."""
         self._folder_is_there()
         places = (self.path.parent, self.path)
         if not all(os.access(place, os.W_OK) for place in places if place.exists()):
@@ -200,7 +200,7 @@ class Ledger:
     def enter(self, dataset: str, run_id: str, cost: Cost, digest: str | None) -> bool:
         """Enter a charge that this ledger lacks, and which never yields noise; False if it is here.
 
-        The limit is not asked: what is spent is spent.
+        The limit is not checked: what is spent is spent.
         """
         with self._writing() as db:
             if rows.entry(db, run_id) is not None:
@@ -218,8 +218,8 @@ class Ledger:
             entry = rows.charged(db, run_id)
             if entry.is_settled:
                 raise LedgerError(
-                    "The noise of this run has been drawn, and its measurements are not here. "
-                    "Put them back, or start in a new run folder, which is charged again."
+                    "The noise of this run has been drawn, but its measurements are not here. Put "
+                    "them back, or start in a new run folder, which is charged again."
                 )
             db.execute("UPDATE charge SET token = ? WHERE run_id = ?", (token, run_id))
         return Claim(run_id, token, entry.guarantee)
@@ -230,8 +230,8 @@ class Ledger:
             entry = rows.charged(db, claim.run_id)
             if entry.is_settled or entry.token != claim.token:
                 raise LedgerError(
-                    "Another process took over this run. Its measurements count; "
-                    "these are discarded."
+                    "Another process took over this run. Its measurements are kept; these are "
+                    "discarded."
                 )
             db.execute("UPDATE charge SET digest = ? WHERE run_id = ?", (digest, claim.run_id))
 
@@ -242,7 +242,7 @@ class Ledger:
     def withdraw(
         self, dataset: str, run_id: str, reason: str | None, superseded_by: str | None
     ) -> Withdrawal:
-        """Record that a release no longer stands; its charge stays. Said again, it adds to it."""
+        """Record that a release is withdrawn; its charge stays. A second call adds to the first."""
         with self._writing() as db:
             for run in filter(None, (run_id, superseded_by)):
                 entry = rows.entry(db, run)
@@ -268,10 +268,12 @@ class Ledger:
             _copy_into(db, path)
 
     def restore(self, path: Path) -> int:
-        """Put in all that a copy has and this ledger lacks; returns how many charges that are.
+        """Add all that a copy has and this ledger lacks; returns how many charges were added.
 
         A ledger that was lost gets another id, so that no run which began with it draws again.
         """
+        if not path.is_file():
+            raise LedgerError(f"There is no copy of a ledger at {path}.")
         with Ledger(path)._reading() as theirs, self._writing() as db:
             return merge(theirs, db)
 
@@ -323,7 +325,7 @@ class Ledger:
                 _log.warning(said)
 
     def _keep_old(self, known: int) -> str | None:
-        """Keep a copy of a ledger that is about to be changed; says so."""
+        """Keep a copy of a ledger that is about to be changed, and print a line about it."""
         if known == 0:
             return None
         copy = self.path.with_name(f"{self.path.name}.before-format-{FORMAT}")
@@ -372,7 +374,7 @@ class Ledger:
     def _not_writable(self) -> LedgerError:
         return LedgerError(
             f"The ledger {self.path} cannot be written: permission denied. Make the file and its "
-            "folder writable; SQLite keeps a journal beside it."
+            "folder writable; SQLite keeps a journal next to it."
         )
 
 

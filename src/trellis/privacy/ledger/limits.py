@@ -29,7 +29,7 @@ def forget_placeless(db: sqlite3.Connection, dataset: str) -> None:
 
 
 def lower_limit(db: sqlite3.Connection, dataset: str, unit: str, limit: str) -> None:
-    """Of two limits the smaller counts; of two in rho and in epsilon nobody can tell which is."""
+    """Of two limits the smaller counts; between rho and epsilon, no one can tell which is."""
     known = _limit(db, dataset, unit)
     if known is not None and json.loads(known).keys() != json.loads(limit).keys():
         raise LedgerError(

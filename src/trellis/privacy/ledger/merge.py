@@ -1,8 +1,8 @@
-"""Puts what one ledger knows into another, so that room can only be lost.
+"""Adds what one ledger knows to another, so that room can only be lost.
 
 Nothing that either of them has is forgotten: charges, editions, bounds (the larger), limits (the
 smaller), withdrawals. A charge that comes in never yields noise: whether it was drawn after the
-copy was made, nobody can tell, so it counts as drawn.
+copy was made, no one can tell, so it counts as drawn.
 """
 
 from __future__ import annotations

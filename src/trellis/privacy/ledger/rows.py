@@ -51,9 +51,9 @@ def check_records(db: sqlite3.Connection, dataset: str, print_: str, terms: Term
     known = [name for (name,) in names]
     if known and dataset not in known and not terms.same_records:
         raise LedgerError(
-            f"These very records are in the ledger as data set {known[0]!r}, and this spec says "
-            f"{dataset!r}, so that spending would not add up. Use dataset: {known[0]}; if two "
-            "accounts for the same records are intended, add --same-records."
+            f"The same records are in the ledger as data set {known[0]!r}, but this spec says "
+            f"{dataset!r}, so spending would not add up. Use dataset: {known[0]}; if two accounts "
+            "for the same records are intended, add --same-records."
         )
 
 
@@ -163,7 +163,7 @@ def refusing_damage() -> Iterator[None]:
         raise
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, PrivacyError):
         raise LedgerError(
-            "The ledger is damaged: an entry in it cannot be read. Put back a copy that is whole."
+            "The ledger is damaged: an entry in it cannot be read. Restore an intact copy."
         ) from None
 
 

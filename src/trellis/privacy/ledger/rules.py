@@ -21,9 +21,9 @@ from trellis.privacy.ledger.units import Tie, UnitBound
 class Terms:
     """What the owner of a data set allows and declares with a release.
 
-    `limit` is for `limit_unit`, or for the unit of the release. `unit_bounds` says of how many
-    units of another kind one unit of the release is made up at most: {"person": 6} for a release
-    that protects households; `part_of` of how many it is part: {"household": 1} for persons.
+    `limit` is for `limit_unit`, or for the unit of the release. `unit_bounds` says how many units
+    of another kind make up one unit of the release at most: {"person": 6} for a release that
+    protects households; `part_of` how many it is part of: {"household": 1} for persons.
     """
 
     limit: Budget | None = None
@@ -62,7 +62,7 @@ def _check_agreement(dataset: str, unit: str, known: Budget | None, declared: Bu
         said = declared.in_words()
         raise LedgerError(
             f"The ledger holds a limit of {known.in_words()} for a {unit} of data set {dataset!r}, "
-            f"the spec says {said}. Change the spec, or the ledger: trellis ledger {dataset} "
+            f"but the spec says {said}. Change the spec, or the ledger: trellis ledger {dataset} "
             f"--set-limit {said.replace(' ', '')} --unit {unit}."
         )
 
@@ -89,14 +89,14 @@ def _check_limit(dataset: str, total: Total, limit: Budget) -> None:
 
 
 def check_new_limit(dataset: str, total: Total, limit: Budget) -> None:
-    """Refuse a limit that cannot be counted, or that is passed already."""
+    """Refuse a limit that cannot be counted, or that is exceeded already."""
     if total.left_out:
         raise _cannot_count(dataset, total)
     kind, allowed, spent = _spent(total, limit)
     if spent is None or spent > allowed:
         much = "more, with Gaussian noise," if spent is None else f"{kind} = {spent}"
         raise LedgerError(
-            f"Data set {dataset!r} has spent {much} for a {total.unit}, which passes a limit of "
+            f"Data set {dataset!r} has spent {much} for a {total.unit}, which exceeds a limit of "
             f"{kind} = {allowed}: nothing more could be released. If that is intended, add "
             "--below-spent."
         )

@@ -1,6 +1,6 @@
 """The tables of a ledger, their format number, and how older ones become the present one.
 
-Format 1 had no number, one limit for a data set whoever it was for, and no bounds between units. It
+Format 1 had no number, one limit for a data set, whatever the unit, and no bounds between units. It
 becomes format 2 with what it does not say taken at its worst:
 
 - its limit holds for every unit that has charges; with none, for the unit that is charged first;
@@ -60,8 +60,8 @@ def format_of(db: sqlite3.Connection, path: Path) -> int:
         raise LedgerError(f"{path} cannot be used: it is not a ledger. Name another file.")
     if number > FORMAT:
         raise LedgerError(
-            f"The ledger {path} has format {number}, and this version of Trellis knows formats up "
-            f"to {FORMAT}. Use the version that wrote it, or a newer one."
+            f"The ledger {path} has format {number}, but this version of Trellis only knows "
+            f"formats up to {FORMAT}. Use the version that wrote it, or a newer one."
         )
     return number or 1
 

@@ -19,13 +19,13 @@ replaced leaves j households and enters j others, so up to 2 j change.
     of add_remove:  change(replace, j m)            of replace:  change(replace, 2 j m)
 
 In all four cases `Table.change(replace, n)` bounds the removal of up to n records together with the
-addition of up to n, whosever they are:
+addition of up to n, whoever owns them:
 
 - partition: what goes is a vector of L1 norm at most n, and so is what comes; their squared L2
   norms are at most n^2 each, and where they meet they cancel;
 - flows: the same for pairs, and the grand total moves by n at most. Of n = c trips records of c
   units whose trips differ, each side moves a cell by c at most;
-- group sizes: `group_size_changes` counts m records of anybody, in one unit or several.
+- group sizes: `group_size_changes` counts m records of any owners, in one unit or several.
 
 It never shrinks as n grows, so counting with a larger bound than needed is safe.
 
@@ -42,7 +42,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from numbers import Integral
 
+from trellis.errors import PrivacyError
 from trellis.privacy.guarantee import Guarantee
 from trellis.privacy.neighbours import Neighbours
 
@@ -66,6 +68,14 @@ class UnitBound:
     other: str
     tie: Tie
     most: int
+
+    def __post_init__(self) -> None:
+        is_whole = isinstance(self.most, Integral) and not isinstance(self.most, bool)
+        if not is_whole or self.most < 1 or self.unit == self.other:
+            raise PrivacyError(
+                f"That {self.in_words} makes no sense: name another unit, and a whole number of at "
+                "least 1."
+            )
 
     @property
     def in_words(self) -> str:
@@ -91,7 +101,7 @@ class Conversion:
 
 
 def conversion(bounds: Collection[UnitBound], unit: str, other: str) -> Conversion | None:
-    """How charges for `other` count for `unit`, by the largest bounds declared; None if by none."""
+    """How charges for `other` count for `unit`, by the largest bounds declared, or None."""
     there = [b for b in bounds if (b.unit, b.other) == (unit, other)]
     if not there:
         return None
@@ -103,7 +113,7 @@ def conversion(bounds: Collection[UnitBound], unit: str, other: str) -> Conversi
 
 
 def priced(guarantee: Guarantee, unit: str, moves: Neighbours, records: int) -> Guarantee:
-    """The same charges at the price of a change that moves so many records."""
+    """The same charges at the price of a change that moves this many records."""
     protection = replace(
         guarantee.protection, unit=unit, neighbours=moves, max_contribution=records
     )

@@ -16,18 +16,9 @@ import pyarrow.parquet as pq
 from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.storage.atomic import write_json
+from trellis.wording import data_package as words
 
 FILE = "datapackage.json"
-
-_MEDIA = {"csv": "text/csv", "parquet": "application/vnd.apache.parquet"}
-_CODES = {
-    "geocode": "Code of the area; text, with leading zeros.",
-    "level": "Level of the area, or category of areas.",
-    "origin": "Code of the area of origin; text, with leading zeros.",
-    "destination": "Code of the area of destination; text, with leading zeros.",
-    "dest": "Code of the area of destination; text, with leading zeros.",
-    "statistic": "Name of the statistic.",
-}
 
 
 def write_data_package(folder: Path, plan: Plan) -> None:
@@ -39,16 +30,15 @@ def data_package(folder: Path, plan: Plan) -> dict[str, Any]:
     intervals = {"confidence": str(plan.confidence)} if plan.method.has_variances else {}
     stems = sorted(p.relative_to(folder).with_suffix("") for p in folder.rglob("*.parquet"))
     return {
-        "profile": "data-package",
+        "profile": words.PROFILE,
         "name": _slug(plan.release),
         "title": plan.release,
-        "description": "Differentially private tables made with Trellis. README.md says how to "
-        "read them, ../privacy.json what is protected.",
+        "description": words.DESCRIPTION,
         **intervals,
         "resources": [
             _resource(folder, plan, stem, ending)
             for stem in stems
-            for ending in _MEDIA
+            for ending in words.MEDIA_TYPES
             if folder.joinpath(f"{stem}.{ending}").exists()
         ],
     }
@@ -61,9 +51,9 @@ def _resource(folder: Path, plan: Plan, stem: Path, ending: str) -> dict[str, An
     return {
         "name": _slug(f"{stem.as_posix()}.{ending}"),
         "path": f"{stem.as_posix()}.{ending}",
-        "title": f"{plan.release}: {stem.as_posix()}",
+        "title": words.TABLE_TITLE.format(release=plan.release, table=stem.as_posix()),
         "format": ending,
-        "mediatype": _MEDIA[ending],
+        "mediatype": words.MEDIA_TYPES[ending],
         **({"encoding": "utf-8"} if ending == "csv" else {}),
         **intervals,
         "schema": {
@@ -78,8 +68,7 @@ def _field(plan: Plan, schema: pa.Schema, column: pa.Field) -> dict[str, str]:
     whole = "integer" if pa.types.is_integer(kind) else "number"
     described = {"name": column.name, "type": "string" if pa.types.is_string(kind) else whole}
     if described["type"] == "string":
-        text = _CODES.get(column.name) or "A category, or the code of an area; text."
-        return described | {"description": text}
+        return described | {"description": words.CODES.get(column.name, words.OTHER_TEXT)}
     described["description"] = _of_number(plan, column.name)
     return (
         described if "statistic" in schema.names else described | {"unit": plan.design.counted_in}
@@ -88,15 +77,8 @@ def _field(plan: Plan, schema: pa.Schema, column: pa.Field) -> dict[str, str]:
 
 def _of_number(plan: Plan, name: str) -> str:
     if not plan.method.has_variances and name in ("std_error", "lower", "upper"):
-        return "Empty: the method of this release has no variances."
-    end = f"end of the {in_percent(plan.confidence)} interval for the true value."
-    return {
-        "count": "The published count.",
-        "value": "The published statistic.",
-        "std_error": "Standard error of the best linear unbiased estimate of the count.",
-        "lower": f"Lower {end}",
-        "upper": f"Upper {end}",
-    }[name]
+        return words.NO_VARIANCES
+    return words.NUMBERS[name].format(confidence=in_percent(plan.confidence))
 
 
 def _slug(text: str) -> str:

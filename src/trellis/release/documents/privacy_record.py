@@ -8,7 +8,6 @@ from typing import Any
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.smaller_changes import smaller_changes
 from trellis.model.plans.statement import (
-    USUAL_DELTA,
     attacks_in_words,
     guarantee_in_words,
     stated_delta,
@@ -16,12 +15,7 @@ from trellis.model.plans.statement import (
 )
 from trellis.storage.formats import FORMAT
 from trellis.storage.plans import query_to_json
-
-DELTAS = ("1e-6", USUAL_DELTA, "1e-12")
-"""Where epsilon is stated when the budget names no delta."""
-
-MANY_CHARGES = 20
-"""From here on, smaller changes are stated by a safe bound in place of the exact curve."""
+from trellis.wording.privacy import DELTAS, MANY_CHARGES
 
 
 def stated_deltas(plan: Plan) -> tuple[str, ...]:

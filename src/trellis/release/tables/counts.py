@@ -93,6 +93,6 @@ def for_csv(table: pa.Table) -> pa.Table:
 
 
 def significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
-    """Rounded to so many significant digits; as text, they are all there is."""
+    """Rounded to this many significant digits; as text, nothing else is kept."""
     distinct, place = np.unique(values, return_inverse=True)
     return np.array([float(f"{value:.{digits}g}") for value in distinct.tolist()])[place]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.tables.rules import edit_rule_cells

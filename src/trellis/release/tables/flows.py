@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.kinds.flows import FlowDesign
 from trellis.model.plans.percent import in_percent
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.carried_bounds import Range
@@ -21,11 +21,8 @@ from trellis.release.tables.counts import write_level_table
 from trellis.release.tables.intervals import interval, interval_factor
 from trellis.storage.codes import level_codes
 from trellis.storage.parquet import write_table
+from trellis.wording import guides as words
 
-_ESTIMATES = {
-    False: "the noisy measurement of the flow itself",
-    True: "the best linear unbiased estimate from all measurements above and below",
-}
 MATRIX = "od_matrix"
 """Origin, destination and count of all pairs of leaves, as tools for flow maps read them."""
 
@@ -98,36 +95,20 @@ def _categories(schema: Schema, nodes: Nodes) -> dict[str, pa.Array]:
 def flow_guide(plan: Plan, rows: Sequence[int]) -> str:
     """Markdown for users of flows."""
     shape = plan.design_as(FlowDesign).shape
+    sizes = zip(plan.levels, plan.areas, rows, strict=True)
     lines = [
-        f"| {plain(name)} | {size:,} | {published:,} |"
-        for name, size, published in zip(plan.levels, plan.areas, rows, strict=True)
+        words.FLOW_LEVEL.format(level=plain(name), pairs=pairs, published=published)
+        for name, pairs, published in sizes
     ]
-    levels = "\n".join(["| level | possible pairs | published |", "|---|---|---|", *lines])
-    codes = ["origin", "destination", *shape.attributes]
-    attributes = "".join(f", {code(name)}" for name in shape.attributes)
-    return f"""# {plain(plan.release)}
-
-One table of flows per level of the tree, origin level first in its name, as Parquet; some also as
-CSV. Pairs that are not listed have a count of zero.
-
-{levels}
-
-Columns: `origin` and `destination` (the areas){attributes}, `count` (the published number of
-trips), `std_error`, `lower`, `upper`. Counts add up exactly from level to level. `{MATRIX}.parquet`
-holds all pairs of the finest areas as `origin`, `dest` and `count`.
-
-## Margins of error
-
-`std_error` is that of {_ESTIMATES[plan.method.looks_below]}. `lower` and
-`upper` enclose the true number with {in_percent(plan.confidence)} confidence, for a flow that was
-named before the table was seen: an interval around that number, rounded, kept between zero and the
-total where that is exact, and widened where needed to contain the published count. Among flows that
-were picked because they are listed, or because they are large, more are too high than too low.
-
-The published count is whole and was fitted to the counts of the levels above (estimator
-`{plan.method}`). A pair without any trip can be listed, one with a few can be missing.
-
-{codes_in_markdown(f"{plan.levels[-1]}.csv", codes)}
-
-{protected_in_markdown(plan)}
-"""
+    columns = ["origin", "destination", *shape.attributes]
+    return words.FLOWS.format(
+        release=plain(plan.release),
+        levels="\n".join([words.FLOW_LEVELS_HEAD, *lines]),
+        attributes="".join(f", {code(name)}" for name in shape.attributes),
+        matrix=MATRIX,
+        estimate=words.FLOW_ESTIMATE[plan.method.looks_below],
+        confidence=in_percent(plan.confidence),
+        method=plan.method,
+        codes=codes_in_markdown(f"{plan.levels[-1]}.csv", columns),
+        protected=protected_in_markdown(plan),
+    )

@@ -3,7 +3,7 @@
     release/microdata.parquet      one column per level (the area's code), one per attribute
 
 Whoever counts the rows gets the published tables, all of them. The rows are made from noisy
-counts; none is anybody's record.
+counts; no row is a real person's record.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -124,14 +125,14 @@ def _share(areas: AreaSizes, total: NDArray[np.int64]) -> Statistic:
     value = areas.counts[:, 1] / total
     one = areas.counts[:, 1], areas.centre[:, 1], areas.std_error[:, 1]
     lower, upper = interval(*one, areas.factor, Range(np.zeros(()), areas.groups.astype(float)))
-    return _containing(value, lower / areas.groups, upper / areas.groups)
+    return _containing(value, _per_group(areas, lower), _per_group(areas, upper))
 
 
 def _mean(areas: AreaSizes, total: NDArray[np.int64]) -> Statistic:
     most = areas.sizes[-1]
     terms = most if areas.is_cumulative else (areas.sizes**2).sum()
-    centre = areas.centre @ areas.sizes / areas.groups
-    half = areas.factor * np.sqrt(terms * areas.variance) / areas.groups
+    centre = _per_group(areas, areas.centre @ areas.sizes)
+    half = _per_group(areas, areas.factor * np.sqrt(terms * areas.variance))
     value = areas.counts @ areas.sizes / total
     return _containing(value, np.maximum(centre - half, 0), np.minimum(centre + half, most))
 
@@ -155,6 +156,11 @@ def _gini(areas: AreaSizes, total: NDArray[np.int64]) -> Statistic:
     value = below / (total * (areas.counts @ areas.sizes))
     nothing = np.full_like(value, np.nan)
     return value, nothing, nothing
+
+
+def _per_group(areas: AreaSizes, values: NDArray[Any]) -> Floats:
+    """NaN where the register has no group: some methods still publish counts there."""
+    return np.where(areas.groups > 0, values / areas.groups, np.nan)
 
 
 def _first(holds: NDArray[np.bool_]) -> Floats:

@@ -16,7 +16,7 @@ def refuse_gaps(content: Any) -> None:
     """Nothing is guessed: a spec with gaps is not used."""
     if gaps := list(_gaps(content, "")):
         keys = ", ".join(dict.fromkeys(gaps))
-        raise SpecError(f"{GAP} still stands at {keys}. Decide, and write it there.")
+        raise SpecError(f"{GAP} is still at {keys}. Decide, and write your decision there.")
 
 
 def _gaps(content: Any, place: str) -> Iterator[str]:

@@ -84,10 +84,9 @@ def _sentence(problem: Any, model: type[BaseModel]) -> str:
     where = ".".join(place)
     if problem["type"] == "extra_forbidden":
         if kinds := _kinds_with(model, place):
-            listed = " or ".join(kinds)
             return (
-                f"`{where}` is not a key of `kind: {_kind_of(model)}`, but of {listed}. Take it "
-                "out, or change the kind."
+                f"`{where}` is not a key of `kind: {_kind_of(model)}`, only of {_listed(kinds)}. "
+                "Take it out, or change the kind."
             )
         allowed = _keys_at(model, place[:-1])
         near = get_close_matches(place[-1], allowed, n=1, cutoff=0.5)
@@ -106,13 +105,21 @@ def _kind_of(model: type[BaseModel]) -> str:
     return str(model.model_fields["kind"].default)
 
 
+def _listed(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
 def _kinds_with(model: type[BaseModel], place: Sequence[str]) -> list[str]:
     """The other kinds of release that have a key which this one does not have."""
     from trellis.spec.kinds import SPECS  # which imports this module
 
     if "kind" not in model.model_fields:
         return []
-    found = {kind: _keys_at(other, place[:-1]) for kind, other in SPECS.items()}
+    found = {
+        kind: _keys_at(other, place[:-1])
+        for kind, other in SPECS.items()
+        if place[0] not in other.not_supported
+    }
     older = OLDER.get(".".join(place), ())
     return [kind for kind, keys in found.items() if place[-1] in keys or kind in older]
 

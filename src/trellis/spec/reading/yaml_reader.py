@@ -44,8 +44,8 @@ class _StrictLoader(yaml.SafeLoader):
         text = self.construct_scalar(node)
         if not _PLAIN.fullmatch(text):
             raise SpecError(
-                f"Line {node.start_mark.line + 1}: {text!r} is no plain whole number; if it is a "
-                "code, quote it."
+                f"Line {node.start_mark.line + 1}: {text!r} is not a plain whole number; if it is "
+                "a code, quote it."
             )
         return int(text)
 

@@ -131,7 +131,7 @@ class RecodeSpec(Model):
 
 
 def column_faults(key: str, names: Iterable[str]) -> Iterator[str]:
-    """Attributes become columns of tables, beside others."""
+    """Attributes become columns of tables, next to others."""
     for name in names:
         if name in COLUMNS:
             yield (

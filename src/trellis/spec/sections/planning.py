@@ -100,7 +100,7 @@ Wish = Shares | OptimalSharesSpec
 
 
 class AccuracySpec(Model):
-    """Every area of a level, or of a category of areas, within so many of the truth, so often."""
+    """How near to the truth all areas of a level, or of a category of areas, must be, how often."""
 
     level: Name | None = None
     area: Name | None = None
@@ -111,9 +111,9 @@ class AccuracySpec(Model):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if (self.level is None) == (self.area is None):
-            raise ValueError("give a level, or an area of interest, and not both")
+            raise ValueError("give either a level or an area of interest, not both")
         if self.within <= 0:
-            raise ValueError("within must be positive; nothing but no noise at all is exact")
+            raise ValueError("within must be positive; only numbers without noise are exact")
         if not 0 < self.confidence <= 1 - Fraction(1, 10**9):
             raise ValueError("confidence must lie above 0 and at most at 1 - 1e-9, such as 0.95")
         return self
@@ -126,8 +126,8 @@ def planning_faults(spec: Any) -> Iterator[str]:
     if not spec.can_be_planned and (targets or is_optimal):
         key = "accuracy" if targets else "privacy.shares.optimal"
         yield (
-            f"{key} is not built for kind: {spec.kind} yet. State budget and shares, or release "
-            "counts or histograms."
+            f"{key} is not supported for kind: {spec.kind} yet. State budget and shares, or "
+            "release counts or histograms."
         )
     if not targets and privacy.budget is None:
         yield (
@@ -142,6 +142,6 @@ def planning_faults(spec: Any) -> Iterator[str]:
     if targets and not spec.methods[spec.estimate.method].has_variances:
         able = " or ".join(name for name, method in spec.methods.items() if method.has_variances)
         yield (
-            f"accuracy needs standard errors, and estimate.method {spec.estimate.method} has none. "
+            f"accuracy needs standard errors, but estimate.method {spec.estimate.method} has none. "
             f"Use {able}."
         )

@@ -37,13 +37,13 @@ class SqlSource(Model):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if (self.table is None) == (self.query is None):
-            raise ValueError("give table or query, one of them")
+            raise ValueError("give either table or query")
         if not self.sql.startswith(("sqlite:", "postgresql:", "postgres:")):
             raise ValueError("sql must begin with sqlite: or postgresql:")
         for user_part, option in _PASSWORD.findall(self.sql):
             if _VARIABLE.sub("", user_part or option):
                 raise ValueError(
-                    "a password stands in sql: put it into an environment variable and write "
+                    "sql contains a password: put it into an environment variable and write "
                     "${NAME} in its place"
                 )
         return self

@@ -60,7 +60,7 @@ def check_path(text: str) -> str:
     if not text or not text.isprintable():
         raise ValueError("a path of printable characters is needed")
     if len(text) > 4000 or any(len(part.encode()) > 255 for part in text.split("/")):
-        raise ValueError("this path is too long for a file")
+        raise ValueError("this path is too long")
     return text
 
 

@@ -104,8 +104,11 @@ def standard_errors(run: RunFiles, level: Level, query: Marginal, name: str) -> 
     """Their standard errors: all nodes of the level x cells."""
     place = _margins(level, name)
     by_class = run.table(f"{place},errors.parquet")["std_error"].to_numpy()
-    class_of = run.table(f"{place}.parquet", ["class"])["class"].to_numpy()[:: query.width]
-    return by_class.reshape(-1, query.width)[class_of]
+    class_of = run.table(f"{place}.parquet", ["class"])["class"].to_numpy()
+    class_of = class_of.reshape(-1, query.width)
+    if (class_of != class_of[:, :1]).any():
+        raise Unreadable(f"{place}.parquet puts the cells of one area into several classes")
+    return by_class.reshape(-1, query.width)[class_of[:, 0]]
 
 
 def _margins(level: Level, name: str) -> str:

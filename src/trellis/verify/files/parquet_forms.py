@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +28,8 @@ _MOST_PIECE = 1 << 26
 _FILE_KEYS = {b"ARROW:schema"}
 _LEVELS = b"trellis.levels"
 _TAIL = struct.Struct("<I4s")
+_MAGIC = b"PAR1"
+_WRITER = re.compile(r"parquet-cpp-arrow version \d{1,4}\.\d{1,4}\.\d{1,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,29 @@ def _has_small_footer(path: Path, size: int) -> bool:
     if len(tail) < _TAIL.size:
         return False
     length, magic = _TAIL.unpack(tail)
-    return magic == b"PAR1" and length <= min(size, MOST_FOOTER_BYTES)
+    return magic == _MAGIC and length <= min(size, MOST_FOOTER_BYTES)
+
+
+def has_nothing_between(path: Path, size: int) -> bool:
+    """Whether values fill the file up to a footer that is as the installed Arrow writes it."""
+    end, about = len(_MAGIC), pq.read_metadata(path)
+    for group in map(about.row_group, range(about.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            first = (
+                column.dictionary_page_offset
+                if column.has_dictionary_page
+                else column.data_page_offset
+            )
+            is_there = column.total_compressed_size > 0
+            if (is_there and first != end) or column.metadata or column.file_path:
+                return False
+            end += column.total_compressed_size
+    again = BytesIO()
+    about.write_metadata_file(again)
+    footer = again.getvalue()[len(_MAGIC) :]
+    with path.open("rb") as file:
+        file.seek(end)
+        return file.read(size) == footer and _WRITER.fullmatch(about.created_by) is not None
 
 
 def _columns(name: str, schema: pa.Schema, form: Form) -> Iterator[str]:

@@ -60,6 +60,10 @@ class RunFiles:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.sizes = dict(walk(path))
+        self.notes: list[str] = []
+        """What was checked on a sample, or could not be checked; lines for people."""
+        self.is_reduced = False
+        """Whether the folder itself says that checks do not fit it, as a forger could."""
 
     @cached_property
     def strange(self) -> dict[str, list[str]]:
@@ -130,6 +134,11 @@ class RunFiles:
             levels.append(Level(level["level"], codes, parent, np.zeros(len(codes), dtype=bool)))
             classes.append(part["class"].to_numpy().astype(int))
         return levels, classes, leaf[position == len(planned) - 1]
+
+    def leave_out(self, what: str) -> None:
+        """Note a check that is not carried out because of what the folder says about itself."""
+        self.notes.append(what)
+        self.is_reduced = True
 
     def paths(self, noisy: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         """The noisy queries that each kind of path from the root to a leaf meets."""
@@ -220,6 +229,11 @@ class RunFiles:
         """The columns of a Parquet file."""
         self.require_form(name)
         return pq.read_schema(self.path / name)
+
+    def n_rows(self, name: str) -> int:
+        """The rows of a Parquet file."""
+        self.require_form(name)
+        return pq.read_metadata(self.path / name).num_rows
 
     def require_form(self, name: str) -> None:
         """Fail, before any value is read, where a file does not have the form of its kind."""

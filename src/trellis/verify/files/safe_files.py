@@ -60,6 +60,13 @@ def walk(folder: Path, place: str = "") -> Iterator[tuple[str, int]]:
             )
 
 
+def empty_folders(folder: Path) -> Iterator[str]:
+    """Folders without a file, whose names could say anything."""
+    for place, folders, files in os.walk(folder):
+        if not folders and not files:
+            yield Path(place).relative_to(folder).as_posix()
+
+
 def digest(path: Path, so_far: Any = None) -> str:
     """SHA-256 of a file, piece by piece."""
     found = sha256() if so_far is None else so_far
@@ -72,7 +79,7 @@ def digest(path: Path, so_far: Any = None) -> str:
 def load_json(folder: Path, name: str) -> Any:
     """What a JSON file of bounded size holds; a mapping has no key twice."""
     try:
-        return json.loads(_text(folder, name, MOST_JSON_BYTES), object_pairs_hook=_mapping)
+        return json.loads(read_text(folder, name, MOST_JSON_BYTES), object_pairs_hook=_mapping)
     except (OSError, ValueError, RecursionError):
         raise Unreadable(f"{name} is missing or damaged") from None
 
@@ -82,6 +89,8 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     content = load_json(folder, name)
     if not isinstance(content, dict) or type(number := content.get("format", 1)) is not int:
         raise Unreadable(f"{name} is damaged")
+    if number < 1:
+        raise Unreadable(f"{name} has a format that there never was")
     if number > FORMAT:
         raise RunFolderError(
             f"{folder / name} has format {number}, and this version of Trellis reads up to "
@@ -109,7 +118,7 @@ def _exact_numbers(content: Any, key: str = "") -> Iterator[tuple[str, str]]:
 def read_yaml(folder: Path, name: str) -> dict[str, Any]:
     """A mapping in a YAML file of bounded size and depth, without anchors and aliases."""
     try:
-        content = yaml.load(_text(folder, name, MOST_YAML_BYTES), _PlainLoader)  # noqa: S506
+        content = yaml.load(read_text(folder, name, MOST_YAML_BYTES), _PlainLoader)  # noqa: S506
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         raise Unreadable(f"{name} is missing or damaged") from None
     if not isinstance(content, dict):
@@ -117,7 +126,8 @@ def read_yaml(folder: Path, name: str) -> dict[str, Any]:
     return content
 
 
-def _text(folder: Path, name: str, most: int) -> str:
+def read_text(folder: Path, name: str, most: int) -> str:
+    """A plain file of bounded size."""
     path = folder / name
     if not S_ISREG(path.lstat().st_mode):
         raise Unreadable(f"{name} is not a plain file")

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trellis.verify.facts import flow_facts
+from trellis.verify.counts.facts import flow_facts
+from trellis.verify.counts.tables import margins, stated_confidence
 from trellis.verify.files.flow_files import NODE, estimated, level_names, node_keys, parents_of
 from trellis.verify.files.run_files import RunFiles
 from trellis.verify.files.safe_files import Unreadable
-from trellis.verify.tables import margins, stated_confidence
 
 _TOLERANCE = 1e-6
 """Of sums in another order."""
@@ -34,14 +34,14 @@ class Linear:
 
 def flow_margins(run: RunFiles) -> Iterator[str]:
     """Standard errors and the total are those of the measurements."""
-    levels = _measured(run)
+    levels = measured(run)
     if run.plan["method"].startswith("gls_"):
         _best_linear(levels)
     names, facts = level_names(run), flow_facts(run)
     for level, (name, linear, allowed) in enumerate(zip(names, levels, facts, strict=True)):
         kept = run.table(f"estimates/level={name}.parquet", ["centre", "std_error"])
         centre, std_error = (column.to_numpy() for column in kept.columns)
-        place = _places(node_keys(run, level, estimated(run, level)), linear.keys)
+        place = places(node_keys(run, level, estimated(run, level)), linear.keys)
         if (place < 0).any():
             yield f"estimates of level {name} hold a flow that was not measured"
             continue
@@ -76,7 +76,7 @@ def flow_intervals(run: RunFiles) -> Iterator[str]:
             yield from stated_confidence(run, file, table, centre, allowed)
 
 
-def _measured(run: RunFiles) -> list[Linear]:
+def measured(run: RunFiles) -> list[Linear]:
     """Each node's own measurement."""
     levels: list[Linear] = []
     for level, query in enumerate(run.plan["queries"]):
@@ -85,7 +85,7 @@ def _measured(run: RunFiles) -> list[Linear]:
         parent = np.zeros(len(table), dtype=np.int64)
         if level:
             parents = node_keys(run, level - 1, parents_of(run, level, nodes))
-            parent = _places(parents, levels[-1].keys)
+            parent = places(parents, levels[-1].keys)
             if (parent < 0).any():
                 raise Unreadable(f"{run.measurement(query)} has pairs below unmeasured ones")
         value = table["value"].to_numpy().astype(np.float64)
@@ -96,6 +96,21 @@ def _measured(run: RunFiles) -> list[Linear]:
 
 def _best_linear(levels: list[Linear]) -> None:
     """Put those of the whole tree in place of the measurements: up, then down."""
+    sums = upwards(levels)
+    for above, below, (total, variance) in zip(
+        levels[:-1], levels[1:], reversed(sums), strict=True
+    ):
+        share = below.variance / variance[below.parent]
+        below.value += share * (above.value - total)[below.parent]
+        below.variance *= 1 - share
+        below.variance += share**2 * above.variance[below.parent]
+
+
+def upwards(levels: list[Linear]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Put those of subtrees in place of the measurements; returns what they add up to.
+
+    These are sums and their variances for the parents of each level, the last level first.
+    """
     sums = []
     for above, below in zip(reversed(levels[:-1]), reversed(levels[1:]), strict=True):
         size = above.value.size
@@ -110,16 +125,10 @@ def _best_linear(levels: list[Linear]) -> None:
         above.value[both] = np.where(exact, above.value[both], mean)
         above.variance[both] = np.where(exact, 0.0, 1 / (1 / own + precision))
         sums.append((total, variance))
-    for above, below, (total, variance) in zip(
-        levels[:-1], levels[1:], reversed(sums), strict=True
-    ):
-        share = below.variance / variance[below.parent]
-        below.value += share * (above.value - total)[below.parent]
-        below.variance *= 1 - share
-        below.variance += share**2 * above.variance[below.parent]
+    return sums
 
 
-def _places(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
+def places(keys: np.ndarray, among: np.ndarray) -> np.ndarray:
     """Where each key is, or -1."""
     if not among.size:
         return np.full(keys.size, -1)

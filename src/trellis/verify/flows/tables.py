@@ -19,12 +19,15 @@ from trellis.verify.files.flow_files import (
     tree_steps,
 )
 from trellis.verify.files.run_files import RunFiles
-from trellis.verify.promises import noise_variance
+from trellis.verify.files.trees import no_tree, read_tree
+from trellis.verify.plan.price import noise_variance
 
 
 def flow_tree(run: RunFiles) -> Iterator[str]:
     """The levels are those of the tree over both hierarchies, with as many possible pairs."""
     sides, flow = both_sides(run), run.plan["flow"]
+    for name in sorted({"hierarchy.parquet", "destinations.parquet"} & set(run.sizes)):
+        yield from no_tree(read_tree(run, name))
     if len(run.plan["levels"]) != len(tree_steps(run)) + 1:
         yield "plan.json has another number of levels than the tree"
         return

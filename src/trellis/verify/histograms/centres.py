@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from trellis.verify.counts.tables import add_up
 from trellis.verify.files.histogram_files import centres, marginal, tables
 from trellis.verify.files.run_files import RunFiles, ancestors
 from trellis.verify.histograms.facts import group_of
-from trellis.verify.tables import add_up
 
 
 def histogram_centres(run: RunFiles) -> Iterator[str]:

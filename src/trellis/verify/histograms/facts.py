@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow.compute
 
-from trellis.model.tables.rules import rule_cells
-from trellis.model.tables.schema import Recode, Schema
-from trellis.verify.facts import Ends
+from trellis.verify.counts.facts import Ends
 from trellis.verify.files.histogram_files import Marginal, marginal, row_groups
 from trellis.verify.files.run_files import RunFiles
+from trellis.verify.histograms.rules import rule_cells
 
 pc: Any = pyarrow.compute  # made at import, so the type checker does not know its functions
 
@@ -29,7 +28,7 @@ Sum = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
+class Stated:
     """Ends by unit x cell of the query; `unit_of` has the group of each area, -1 for none."""
 
     query: str
@@ -57,16 +56,21 @@ class Known(dict[str, Ends]):
 
 
 class HistogramFacts:
-    """Facts by level, carried up and handed down."""
+    """Facts by level, carried up and handed down.
 
-    def __init__(self, run: RunFiles) -> None:
+    With `every`, bounds that the published counts alone keep count as facts too.
+    """
+
+    def __init__(self, run: RunFiles, *, every: bool = False) -> None:
         self._run = run
         self._impossible = np.zeros(len(run.cells), dtype=bool)
         rules = run.plan["histogram"]
-        if rules.get("zeros_bind_records", True):
+        if every or rules.get("zeros_bind_records", True):
             for rule in rules["structural_zeros"]:
-                self._impossible |= rule_cells(schema_of(run), rules["ordered"], rule)
-        self._stated = [list(_stated(run, level.name, len(level))) for level in run.levels]
+                self._impossible |= rule_cells(run.plan, rule)
+        self._stated = [
+            list(_stated(run, level.name, len(level), every=every)) for level in run.levels
+        ]
         names = dict.fromkeys(fact.query for facts in self._stated for fact in facts)
         self._queries = {name: marginal(run.plan, name) for name in names}
         self._nested = [
@@ -78,6 +82,17 @@ class HistogramFacts:
         ]
         self._up = self._carried_up()
         self._above = {0: self._up[0]}
+
+    def bounds(self, index: int) -> tuple[Known, list[Stated]]:
+        """What areas of a level must keep for themselves and what is below, and groups of them."""
+        return self._up[index], [fact for fact in self._stated[index] if fact.unit_of is not None]
+
+    def mixes_below(self, index: int) -> bool:
+        """Whether several queries, or groups, are bounded below a level."""
+        return any(
+            len(self._up[below]) > 1 or any(f.unit_of is not None for f in self._stated[below])
+            for below in range(index + 1, len(self._up))
+        )
 
     def allowed(self, index: int, query: Marginal) -> Ends:
         """Least and greatest answers to a query: all nodes of a level x cells."""
@@ -197,7 +212,7 @@ class HistogramFacts:
 
 
 def _units(
-    fact: _Stated, own: Ends, rows: slice, parent: np.ndarray
+    fact: Stated, own: Ends, rows: slice, parent: np.ndarray
 ) -> tuple[Ends, tuple[Sum, Sum], tuple[Sum, Sum]]:
     """What groups, and areas alone, may hold; sums from areas to them, and from them to parents."""
     assert fact.unit_of is not None
@@ -214,14 +229,6 @@ def _units(
     return (least, most), to_units, _sums(parent_of, 0)
 
 
-def schema_of(run: RunFiles) -> Schema:
-    recodes = run.plan.get("recodes", {})
-    return Schema(
-        run.plan["schema"],
-        {name: Recode(r["attribute"], r["groups"]) for name, r in recodes.items()},
-    )
-
-
 def group_of(fine: Marginal, coarse: Marginal) -> np.ndarray | None:
     """For each cell of the finer query its cell of the coarser one; None if it has several."""
     group = np.zeros(fine.width, dtype=np.int64)
@@ -229,25 +236,26 @@ def group_of(fine: Marginal, coarse: Marginal) -> np.ndarray | None:
     return group if np.array_equal(group[fine.cell_of], coarse.cell_of) else None
 
 
-def _stated(run: RunFiles, level: str, size: int) -> Iterator[_Stated]:
-    """Exact answers of a level, and the constraints on it that bind the records."""
+def _stated(run: RunFiles, level: str, size: int, *, every: bool) -> Iterator[Stated]:
+    """Exact answers of a level, and the constraints on it, or those that bind the records."""
     for q in run.plan["queries"]:
         if q["level"] == level and q["noise"] is None:
             place = f"measurements/level={level}/query={q['query']},exact/part-0.parquet"
             values = np.concatenate([t["value"].to_numpy() for t in row_groups(run, place)])
             exact = values.astype(np.float64).reshape(size, -1)
-            yield _Stated(q["query"], (exact, exact), None)
+            yield Stated(q["query"], (exact, exact), None)
     if not (run.path / "constraints.parquet").exists():
         return
     table = run.table("constraints.parquet")
     here = table.filter(pc.equal(table["level"], level))
     for label in here["label"].unique().to_pylist():
         part = here.filter(pc.equal(here["label"], label))
-        if "binds" not in part.column_names or part["binds"][0].as_py() == "records":
+        binds = "binds" not in part.column_names or part["binds"][0].as_py() == "records"
+        if every or binds:
             yield _constraint(run, label, part.to_pydict(), size)
 
 
-def _constraint(run: RunFiles, label: str, part: dict[str, list[Any]], size: int) -> _Stated:
+def _constraint(run: RunFiles, label: str, part: dict[str, list[Any]], size: int) -> Stated:
     query, unit_of, n_units = marginal(run.plan, part["query"][0]), None, size
     if (run.path / "constraint_groups.parquet").exists():
         rows = run.table("constraint_groups.parquet").to_pydict()
@@ -262,7 +270,7 @@ def _constraint(run: RunFiles, label: str, part: dict[str, list[Any]], size: int
         least[place] = bound
     if part["sense"][0] in ("=", "<="):
         most[place] = bound
-    return _Stated(part["query"][0], (least, most), unit_of)
+    return Stated(part["query"][0], (least, most), unit_of)
 
 
 def _meet(one: Ends, other: Ends) -> Ends:

@@ -15,7 +15,7 @@ from trellis.verify.files.histogram_files import (
     row_groups,
 )
 from trellis.verify.files.run_files import Level, RunFiles
-from trellis.verify.promises import noise_variance
+from trellis.verify.plan.price import noise_variance
 
 DECISIVE = "measurements/_counts"
 
@@ -33,7 +33,7 @@ def measured_histograms(run: RunFiles) -> Iterator[str]:
         variance = 0.0 if q["noise"] is None else noise_variance(q["noise"])
         level = run.levels[index]
         if 0 < index <= decisive and not exact:
-            rows = _used_rows(run, level, run.levels[index - 1], query)
+            rows = used_rows(run, index, query)
         else:
             rows = _every_row(level, query)
         yield from _measured(run, place, level, query, variance, rows)
@@ -54,9 +54,8 @@ def _decisive_levels(run: RunFiles) -> Generator[str, None, int]:
         return 0
     if run.plan["method"] != "topdown":
         yield f"plan.json leaves out measurements that {run.plan['method']} reads"
-    names = [level.name for level in run.levels[:-1]]
-    there = {p.stem.removeprefix("level=") for p in (run.path / DECISIVE).glob("*.parquet")}
-    decisive = next((i for i, name in enumerate(names) if name not in there), len(names))
+    names = [level.name for level in run.levels]
+    decisive, there = decisive_levels(run), _decisive_files(run)
     for name in sorted(there - set(names[:decisive])):
         yield f"{DECISIVE} has counts of level {name} that decide nothing"
     for level in run.levels[:decisive]:
@@ -69,7 +68,19 @@ def _decisive_levels(run: RunFiles) -> Generator[str, None, int]:
     return decisive
 
 
-class _Rows:
+def decisive_levels(run: RunFiles) -> int:
+    """How many levels, from the root, decided what was measured below them."""
+    if run.plan["histogram"]["measurements"] == "complete":
+        return 0
+    names, there = [level.name for level in run.levels[:-1]], _decisive_files(run)
+    return next((i for i, name in enumerate(names) if name not in there), len(names))
+
+
+def _decisive_files(run: RunFiles) -> set[str]:
+    return {p.stem.removeprefix("level=") for p in (run.path / DECISIVE).glob("*.parquet")}
+
+
+class Rows:
     """Rows in order: area by area, each with the cells of its group of areas."""
 
     def __init__(self, group: np.ndarray, group_of: np.ndarray, cell: np.ndarray) -> None:
@@ -93,22 +104,23 @@ class _Rows:
         return area, self._cell[self._first[area] + within]
 
 
-def _every_row(level: Level, query: Marginal) -> _Rows:
+def _every_row(level: Level, query: Marginal) -> Rows:
     cells = np.arange(query.width)
-    return _Rows(np.zeros(len(level), dtype=np.int64), np.zeros_like(cells), cells)
+    return Rows(np.zeros(len(level), dtype=np.int64), np.zeros_like(cells), cells)
 
 
-def _used_rows(run: RunFiles, level: Level, above: Level, query: Marginal) -> _Rows:
+def used_rows(run: RunFiles, index: int, query: Marginal) -> Rows:
     """Of children with siblings, the cells of the query with a cell in which the parent counts."""
+    level, above = run.levels[index], run.levels[index - 1]
     counts = kept(run, above, DECISIVE)
     used = np.zeros((len(above), query.width), dtype=bool)
     used[counts.area, query.cell_of[counts.cell]] = True
     used[np.bincount(level.parent, minlength=len(above)) == 1] = False
-    return _Rows(level.parent, *np.nonzero(used))
+    return Rows(level.parent, *np.nonzero(used))
 
 
 def _measured(
-    run: RunFiles, place: str, level: Level, query: Marginal, variance: float, rows: _Rows
+    run: RunFiles, place: str, level: Level, query: Marginal, variance: float, rows: Rows
 ) -> Iterator[str]:
     """Parts in order: areas of the level, cells fastest."""
     parts = sorted((run.path / place).glob("*.parquet"), key=lambda p: int(p.stem.split("-")[1]))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from trellis.verify.counts.tables import TOLERANCE
 from trellis.verify.files.histogram_files import centres, marginal, row_groups, tables
 from trellis.verify.files.run_files import RunFiles, ancestors
-from trellis.verify.tables import TOLERANCE
 
 
 def real_counts(run: RunFiles) -> Iterator[str]:

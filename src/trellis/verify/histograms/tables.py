@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from trellis.model.tables.rules import edit_rule_cells, rule_cells
+from trellis.verify.counts.tables import margins, stated_confidence
 from trellis.verify.files.histogram_files import (
     centres,
     kept,
@@ -20,8 +20,10 @@ from trellis.verify.files.histogram_files import (
 )
 from trellis.verify.files.run_files import Level, RunFiles, ancestors
 from trellis.verify.files.safe_files import Unreadable, load_json
-from trellis.verify.histograms.facts import HistogramFacts, schema_of
-from trellis.verify.tables import margins, stated_confidence
+from trellis.verify.histograms.facts import HistogramFacts
+from trellis.verify.histograms.rules import edit_rule_cells, rule_cells
+
+_AUDITED = ["rule", "level", "applies_to", "broken_in"]
 
 
 def histogram_columns(run: RunFiles) -> Iterator[str]:
@@ -114,7 +116,7 @@ def structural_zeros(run: RunFiles) -> Iterator[str]:
     if rules.get("zeros_bind_records", True) != (binds != "output"):
         yield "plan.json and spec.yaml differ in what structural_zeros bind"
     for rule in rules["structural_zeros"]:
-        impossible = rule_cells(schema_of(run), rules["ordered"], rule)
+        impossible = rule_cells(run.plan, rule)
         for level in run.levels:
             if impossible[kept(run, level).cell].any():
                 yield f"level {level.name} counts someone in {rule}"
@@ -177,10 +179,15 @@ def edit_rules(run: RunFiles) -> Iterator[str]:
     if enforced != rules["enforce_edit_rules"]:
         yield "plan.json and spec.yaml differ in estimate.edit_rules"
     audit = load_json(run.path, "release/edit_rules.json")
+    places = [(rule, level.name) for rule in rules["edit_rules"] for level in run.levels]
+    if [list(line) for line in audit] != [_AUDITED] * len(places):
+        yield "release/edit_rules.json has other lines than an audit has"
+    elif [(line["rule"], line["level"]) for line in audit] != places:
+        yield "release/edit_rules.json is not about each rule on each level, in order"
     stated = {(line["rule"], line["level"]): line for line in audit}
     broken = [np.zeros(len(level), dtype=bool) for level in run.levels]
     for rule in rules["edit_rules"]:
-        sides = edit_rule_cells(schema_of(run), rules["ordered"], rule)
+        sides = edit_rule_cells(run.plan, rule)
         for level, wrong in zip(run.levels, broken, strict=True):
             counts = kept(run, level)
             given, needed = (np.unique(counts.area[side[counts.cell]]) for side in sides)

@@ -56,7 +56,7 @@ def check(
 
     The error that it raises holds every fault that could be found. What rests on something faulty
     is left out: records cannot be counted in areas that are not well formed. Accuracy that is of
-    no use, and a prior with the counts of the records, are no faults: `progress` is told.
+    no use, and a prior with the counts of the records, are not faults: `progress` is told.
     """
     faults = _Faults()
     prepared = source = counts = None

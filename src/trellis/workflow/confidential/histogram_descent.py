@@ -1,7 +1,7 @@
 """Measures histograms from the root down, only the rows that the estimator will read.
 
 A level is measured where the whole counts of the level above leave anyone, and fitted to them; its
-counts are kept beside the measurements and decide on the next level. Both are on disk before the
+counts are kept next to the measurements and decide on the next level. Both are on disk before the
 next one begins. The noise of all levels was charged before: `ChargedNoise` proves it. As what is
 left out depends on noisy numbers alone, the outcome is that of measuring every row and throwing
 away some.
@@ -21,7 +21,7 @@ from trellis.errors import Infeasible
 from trellis.execution.progress import in_parts, part
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.histograms import measure_queries, true_levels
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.constraints import Constraints
 from trellis.model.tables.rules import enforced_rules

@@ -147,7 +147,7 @@ def fingerprints(source: Source, *keys: bytes) -> tuple[str, ...]:
 
 
 def records_have_changed(folder: RunFolder, spec: Spec, records: Any) -> bool:
-    """Whether other records are there now than those that a run was charged for.
+    """Whether the records differ from those that a run was charged for.
 
     Only its operator may learn that. Records or a ledger that cannot be read say nothing: a run
     that is measured needs neither.
@@ -178,8 +178,8 @@ def _was_settled(folder: RunFolder, identity: RunIdentity, ledger: Ledger) -> bo
     if not partial.is_dir() or folder_digest(partial) != entry.digest:
         remove_partials(folder.measurements)
         raise LedgerError(
-            "The noise of this run has been drawn, and its measurements are not here. "
-            "Put them back, or start in a new run folder, which is charged again."
+            "The noise of this run has been drawn, but its measurements are not here. Put them "
+            "back, or start in a new run folder, which is charged again."
         )
     with reporting_os_errors(folder.measurements):
         publish(partial, folder.measurements)

@@ -13,7 +13,7 @@ from trellis.workflow.preparing.prepared import Prepared
 
 SAME_COUNTS = (
     "The prior has the counts of the records, in every area. If it was made from them, the shares "
-    "computed from it tell about them, outside any budget."
+    "computed from it reveal something about them, outside any budget."
 )
 
 

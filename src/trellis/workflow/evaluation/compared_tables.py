@@ -29,6 +29,6 @@ def require_same_totals(exact: NDArray[np.int64], true: NDArray[np.int64]) -> No
     """Other records than those of the release would give an evaluation of nothing."""
     if not np.array_equal(exact, true):
         raise InputError(
-            "The truth does not have the totals that the release publishes exactly: it is another "
-            "edition of the records, or other records."
+            "The truth does not have the totals that the release publishes exactly: these are "
+            "other records, or another edition of them."
         )

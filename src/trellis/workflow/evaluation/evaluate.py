@@ -55,7 +55,7 @@ class Evaluation:
 
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
-    """Errors beside the names of what they belong to, not one step below."""
+    """Errors next to the names of what they belong to, not one step below."""
     parts = {k: list(map(_flat, content[k])) for k in ("by_size", "by_group") if k in content}
     return {k: v for k, v in content.items() if k != "errors"} | content["errors"] | parts
 
@@ -77,7 +77,7 @@ def evaluate_run(
     _refuse_run_folders(out)
     folder.require_started()
     if not folder.is_finished:
-        raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+        raise RunFolderError(f"{folder.path} is not finished. Finish the run first.")
     refuse_strange(folder.path)
     prepared, source = _read_sources(folder, truth, register)
     with progress.stage("tabulate"):
@@ -92,7 +92,7 @@ def evaluate_run(
 
 
 def _refuse_run_folders(out: Path) -> None:
-    """Everything in a run folder may be published; this may not."""
+    """Everything in a run folder may be published; this must not be."""
     place = out.resolve()
     for folder in (place, *place.parents):
         if any((folder / mark).exists() for mark in _MARKS):
@@ -103,7 +103,7 @@ def _refuse_run_folders(out: Path) -> None:
 
 
 def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepared, Source]:
-    """How the records are read stands in the run folder; where they are, in `truth`."""
+    """The run folder says how the records are read; `truth` says where they are."""
     run = measured_run(folder)
     prepared = Prepared(_public_spec(folder), run.plan, run.facts)
     if not isinstance(truth, str | Path):
@@ -113,7 +113,7 @@ def _read_sources(folder: RunFolder, truth: Any, register: Any) -> tuple[Prepare
         named = Spec.load(path)
         ours, theirs = prepared.spec.public(), named.public()
         if any(ours.get(key) != theirs.get(key) for key in _READING):
-            raise SpecError(f"{path} reads the records in another way than the release did.")
+            raise SpecError(f"{path} reads the records in a different way from the release.")
         source = resolve_source(named, named.data.source, None, "data.source")
         return Prepared(named, run.plan, run.facts), source
     if prepared.spec.needs_register and register is None:

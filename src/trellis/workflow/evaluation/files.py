@@ -67,7 +67,7 @@ def level_row(level: LevelErrors) -> list[str]:
 
 
 def _false_positive_rate(level: LevelErrors) -> float | None:
-    """Of true zeros; of flows, which has almost nothing else, of the pairs that are listed."""
+    """The share of true zeros; for flows, which have little else, of the pairs that are listed."""
     if level.false_discovery_rate is not None:
         return level.false_discovery_rate
     return level.false_positives / level.true_zeros if level.true_zeros else None

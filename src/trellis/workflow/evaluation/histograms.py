@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trellis.confidential.histograms import TrueHistograms
 from trellis.confidential.metrics import Ends, GroupErrors, LevelErrors, errors, level_errors
 from trellis.errors import RunFolderError
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.tables.queries import Query, parse_query
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.release.tables.histograms import table_name

@@ -83,7 +83,7 @@ def targets_of(spec: Spec, scene: Scene) -> tuple[Target, ...]:
     for asked in spec.accuracy or ():
         if asked.within.denominator > 1 and spec.estimate.method != "gls":
             raise SpecError(
-                f"accuracy: published counts are whole, so that within {float(asked.within):g} is "
+                f"accuracy: published counts are whole, so within {float(asked.within):g} means "
                 f"within {floor(asked.within)}. Write a whole number, 1 or more; method gls "
                 "publishes fractions."
             )
@@ -163,8 +163,8 @@ def refuse_few_levels(spec: Spec) -> None:
     key = rests_on_gls(spec)
     if key is not None and spec.privacy.mechanism == DiscreteLaplace.name:
         raise SpecError(
-            f"{key} foresees the errors of gls_topdown. With Laplace noise these need few levels, "
-            "and topdown needs all: name a prior, or state the shares."
+            f"{key} predicts the errors of gls_topdown. With Laplace noise these need few levels, "
+            "but topdown needs all: name a prior, or state the shares."
         )
 
 

@@ -234,7 +234,7 @@ class _Question:
         queries = {key: scene.mixes.get(key, {key[1]: Fraction(1)}) for key in scene.slots}
         if any(len(mix) > 1 for mix in queries.values()):
             raise SpecError(
-                "privacy.shares.optimal.prior chooses the share of every query, and strategy "
+                "privacy.shares.optimal.prior chooses the share of every query, but strategy "
                 "states some. Write strategy: optimal, or leave the prior out."
             )
         prior = shares.optimal.prior

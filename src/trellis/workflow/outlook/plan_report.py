@@ -72,16 +72,25 @@ class PlanReport:
         key, method = rests_on_gls(self.prepared.spec), self.plan.method
         if key is None:
             return []
-        note = f"{key} foresees the errors of gls_topdown, not those of {method}, which differ."
+        note = f"{key} predicts the errors of gls_topdown, not those of {method}, which differ."
         return [f"{note} Try it with --simulate, or name a prior."]
 
     @property
     def decided_by(self) -> list[str]:
-        """What the budget rests on, beside targets: these, unless it is stated or the least."""
+        """What decides the budget: targets, unless it is stated or the least."""
         if not targets_decide(self.prepared.spec):
             return ["the stated budget"]
         binding = [line.target.label for line in self.targets if line.binds]
-        return binding or [f"no target, {self.plan.budget.in_words()} is the least that there is"]
+        return binding or [f"no target, {self.plan.budget.in_words()} is the least possible budget"]
+
+    @property
+    def budget_unit(self) -> str:
+        """What the budget is counted in."""
+        return "epsilon" if self.plan.budget.is_pure else "rho"
+
+    def to_json(self) -> dict[str, Any]:
+        """What `trellis plan --json` prints."""
+        return report_to_json(self)
 
 
 def plan_report(
@@ -95,7 +104,7 @@ def plan_report(
 ) -> PlanReport:
     """Plan a spec and look ahead; no confidential record is touched.
 
-    So many `releases` are simulated on `prior`, or on the prior of the spec.
+    This many `releases` are simulated on `prior`, or on the prior of the spec.
     """
     progress = progress or Silent()
     with progress.stage("plan", line=False):
@@ -170,7 +179,7 @@ def _simulation(
 
 
 def report_to_json(report: PlanReport) -> dict[str, Any]:
-    """The plan as in `plan.json`, and beside it what else is known."""
+    """The plan as in `plan.json`, with whatever else is known."""
     content = plan_to_json(report.plan)
     if report.notes:
         content["notes"] = report.notes

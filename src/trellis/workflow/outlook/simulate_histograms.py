@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trellis.errors import SpecError
 from trellis.estimate.histograms.evidence import EvidenceInMemory
 from trellis.model.plans.answers import histogram_answers
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.results.histogram_facts import HistogramFacts
 from trellis.model.tables.queries import Query, parse_query
@@ -90,7 +90,7 @@ def _check_memory(prepared: PreparedHistograms) -> None:
     if memory is not None and 20 * cells > memory:  # true and noisy answers, 8 bytes each
         raise SpecError(
             f"--simulate holds all {cells:,} answers in memory, about {20 * cells / 1e9:,.1f} GB, "
-            f"and this machine has {memory / 1e9:,.1f} GB. Simulate with fewer areas or cells."
+            f"but this machine has {memory / 1e9:,.1f} GB. Simulate with fewer areas or cells."
         )
 
 

@@ -1,6 +1,6 @@
 """What comes out of simulated releases: errors of the published numbers.
 
-Nothing is spent: the counts are public, so the noise protects nobody and the ledger is not asked.
+Nothing is spent: the counts are public, so the noise protects no one and the ledger is not asked.
 The errors are those after all that clipping and rounding do.
 """
 
@@ -92,7 +92,7 @@ class LevelOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What came out of so many simulated releases; `within` is one number per target."""
+    """What came out of this many simulated releases; `within` is one number per target."""
 
     releases: int
     levels: tuple[LevelOutcome, ...]

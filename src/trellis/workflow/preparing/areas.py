@@ -27,7 +27,8 @@ def read_hierarchy(spec: Spec, areas: Any = None, records: Any = None) -> Hierar
 def read_areas(spec: Spec, layout: HierarchySpec, areas: Any, records: Any, key: str) -> Hierarchy:
     """A tree of areas. Errors quote its codes, which are public.
 
-    If it comes with the records, the codes are declared so, and of other columns nothing is told.
+    If it comes with the records, the codes are declared public, and nothing is told about other
+    columns.
     """
     source = resolve_source(spec, layout.file, areas, f"{key}.source")
     together = is_frame_of_records(areas, records, key) if areas is not None else (

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.tables.constraints import ALONE, NO_BOUND, Constraints, LinearConstraint, Sense
 from trellis.model.tables.queries import TOTAL, parse_query
 from trellis.model.tables.rules import rule_cells

@@ -35,7 +35,7 @@ def is_frame_of_records(frame: Any, records: Any, what: str) -> bool:
     if is_copy(frame, records):
         warnings.warn(
             f"{what}: this frame has the same rows as the records. If it was made from them, it "
-            "tells about them outside any budget.",
+            "reveals something about them, outside any budget.",
             ConfidentialWarning,
             stacklevel=2,
         )

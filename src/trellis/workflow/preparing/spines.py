@@ -65,7 +65,7 @@ def read_categories(
     frames: Mapping[str, Any] | None = None,
     records: Any = None,
 ) -> dict[str, Category]:
-    """The categories that come from files or frames; weights of published levels are not among."""
+    """The categories that come from files or frames, without the weights of published levels."""
     found = {}
     for name, listed in spec.areas.items():
         if name in hierarchy.level_names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from trellis.model.plans.flows import FlowDesign
+from trellis.model.plans.kinds.flows import FlowDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.tables.constraints import Constraints
 from trellis.model.trees.flows import FlowTree

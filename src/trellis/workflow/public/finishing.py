@@ -54,7 +54,9 @@ def finish(folder: RunFolder, progress: Progress) -> None:
 def require_measured(folder: RunFolder) -> None:
     folder.require_started()
     if not folder.is_measured:
-        raise RunFolderError(f"{folder.path} holds no measurements. Run trellis run or measure.")
+        raise RunFolderError(
+            f"{folder.path} holds no measurements. Run trellis run or trellis measure first."
+        )
 
 
 def measured_run(folder: RunFolder) -> MeasuredRun[Any]:
@@ -92,7 +94,7 @@ def remake_report(folder: RunFolder) -> Path:
     """Write the report of a finished run again, and its hash into the manifest."""
     folder.require_started()
     if not folder.is_finished:
-        raise RunFolderError(f"{folder.path} is not finished. Run the same command again.")
+        raise RunFolderError(f"{folder.path} is not finished. Finish the run first.")
     refuse_strange(folder.path)
     listed, path = read_json(folder.manifest), folder.report / "index.html"
     try:

@@ -14,12 +14,13 @@ from trellis.model.plans.plan import Plan
 from trellis.privacy.accounting.distributions.rounding import float_above, float_below
 from trellis.privacy.attacker import FALSE_ALARMS
 from trellis.privacy.guarantee import Guarantee
-from trellis.release.documents.privacy_record import MANY_CHARGES, privacy_record, stated_deltas
+from trellis.release.documents.privacy_record import privacy_record, stated_deltas
+from trellis.wording.privacy import MANY_CHARGES
 from trellis.workflow.progress import Progress
 
 
 def find_privacy_answers(plan: Plan, progress: Progress) -> None:
-    """Ask all questions; without a word if they were asked before."""
+    """Ask all questions; silently if they were asked before."""
     if not (asked := _asked(plan.privacy)):
         with progress.stage("privacy"):
             _ask(plan)

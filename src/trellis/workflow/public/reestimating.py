@@ -12,6 +12,7 @@ from trellis.errors import RunFolderError, TrellisError
 from trellis.model.plans.plan import Plan
 from trellis.spec.reading.older import modern
 from trellis.spec.reading.yaml_reader import read_yaml
+from trellis.spec.sections.values import to_fraction
 from trellis.storage.atomic import new_folder
 from trellis.verify.files.inventory import refuse_strange
 from trellis.workflow.kinds import public_kind
@@ -32,11 +33,25 @@ def reestimate(
     refuse_strange(folder.path)
     plan = folder.plan()
     if method not in (known := plan.design.fitting(plan)):
-        raise RunFolderError(f"No method {method!r}; there are {', '.join(known)}.{_why(plan)}")
+        raise RunFolderError(
+            f"Method {method!r} is not available here; use one of {', '.join(known)}.{_why(plan)}"
+        )
     target = RunFolder(out)
     with target.held():
         _reestimate(folder, method, penalty, target, progress)
     return target
+
+
+def asked_penalty(method: str | None, out: Any, penalty: Any) -> Fraction | None:
+    """The penalty that was asked for; refuses what does not go together."""
+    if (method is None) != (out is None):
+        raise RunFolderError("--method and --out go together: name a new folder for the result.")
+    if penalty is not None and method is None:
+        raise RunFolderError("--penalty goes with --method sparse or gls_sparse.")
+    try:
+        return None if penalty is None else to_fraction(penalty)
+    except ValueError as error:
+        raise RunFolderError(f"--penalty: {error}.") from None
 
 
 def _why(plan: Plan) -> str:

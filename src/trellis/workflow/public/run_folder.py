@@ -6,7 +6,7 @@
     measurements/                                          noise has been spent
     estimates/  release/  report/                          made from the measurements alone
     privacy.json  deployment.yaml  manifest.json           the manifest comes last: finished
-    withdrawn.json                                         later, if it no longer stands
+    withdrawn.json                                         later, if it is withdrawn
 
 A stage that is there is complete: its folder appears under its name only when all is written.
 """

@@ -50,7 +50,7 @@ def check_marks(impossible: Marks | None, shape: tuple[int, int]) -> None:
 def tables_by_query(queries: Sequence[str], tables: Tables) -> list[ArrayLike]:
     if isinstance(tables, Mapping):
         if missing := [name for name in queries if name not in tables]:
-            raise StructureError(f"Nothing is given for query {missing[0]!r}.")
+            raise StructureError(f"There are no values for query {missing[0]!r}.")
         return [tables[name] for name in queries]
     if len(tables) != len(queries):
         raise StructureError(f"{len(tables)} tables for {len(queries)} queries.")

@@ -140,8 +140,8 @@ def _check_totals(
     if (crossed := lower > upper).any():
         child, k = np.argwhere(crossed)[0]
         raise Infeasible(
-            f"Of {name!r}, cell {k}, child {child} must hold at least {lower[child, k]:g} and at "
-            f"most {upper[child, k]:g}."
+            f"Query {name!r}, cell {k}: child {child} must hold at least {lower[child, k]:g} and "
+            f"at most {upper[child, k]:g}."
         )
     covers_all = bound.group_of is None or (bound.group_of >= 0).all()
     greatest = upper.sum(axis=0) if covers_all else np.full(totals.size, inf)
@@ -152,6 +152,6 @@ def _check_totals(
             k = int(np.argmax(wrong))
             need = (lower.sum(axis=0) if problem == "at least" else greatest)[k]
             raise Infeasible(
-                f"Of {name!r}, cell {k}, the children together must hold {problem} {need:g}, but "
-                f"their parent has {totals[k]:g}."
+                f"Query {name!r}, cell {k}: the children together must hold {problem} {need:g}, "
+                f"but their parent has {totals[k]:g}."
             )

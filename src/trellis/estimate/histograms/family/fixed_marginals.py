@@ -1,6 +1,6 @@
 """Fix marginals of few cells before the rest of a family.
 
-Many small cells that may not be negative push a coarse marginal away from what was measured of it.
+Many small cells that must not be negative push a coarse marginal away from what was measured of it.
 A pass fits the marginal on its own, as a family of a coarser histogram, rounds it, and holds it as
 a constraint. This helps with few cells; fixing large marginals does harm.
 """
@@ -20,6 +20,7 @@ from trellis.estimate.histograms.family.repair import Repair
 from trellis.estimate.histograms.family.rounding import Round
 from trellis.estimate.histograms.family.solution import FamilySolution
 from trellis.estimate.histograms.family.solver import FamilySolver
+from trellis.estimate.histograms.objectives import CoarsenedObjective
 from trellis.estimate.histograms.queries import PreparedQueries, coarsened
 from trellis.model.arrays import Floats, Ints
 from trellis.model.tables.queries import Query
@@ -63,7 +64,7 @@ def fixed_marginal(problem: FamilyProblem, query: Query, tie_seed: int) -> Famil
     Fitted under the bounds of this query and coarser ones. None if the precision is singular: then
     nothing of its own determines the marginal.
     """
-    assert problem.objective is not None
+    assert isinstance(problem.objective, CoarsenedObjective)
     assert problem.parent is not None
     nodes = problem.nodes
     precision, linear = problem.objective.coarse(query, nodes.start, nodes.stop)
@@ -135,6 +136,3 @@ class _Marginal:
             atoms,
         )
         return quadratic, self.mu, np.zeros(self.linear.shape)
-
-    def coarse(self, query: Query, first: int, last: int) -> tuple[Floats, Floats]:
-        raise NotImplementedError("A marginal that is fixed has no passes of its own.")

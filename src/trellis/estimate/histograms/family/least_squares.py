@@ -53,8 +53,8 @@ class LeastSquares:
         )
         if mu <= 0 and problem.is_root:
             raise SpecError(
-                f"Nothing that method topdown may use on level {problem.level!r} tells all cells "
-                "apart. Measure the detailed query there, or use gls_topdown."
+                f"No measurement that method topdown may use on level {problem.level!r} tells all "
+                "cells apart. Measure the detailed query there, or use gls_topdown."
             )
         if not sums.all():
             # A cell that the parent lacks is blocked for all children, and has no sum to keep.

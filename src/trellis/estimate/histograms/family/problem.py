@@ -19,7 +19,7 @@ from trellis.numerics.histograms.whole_numbers.weighted_queries import WeightedQ
 from trellis.numerics.histograms.whole_numbers.whole_bounds import WholeBounds
 
 COARSE = 16
-"""Queries with at most so many cells count twice when units are swapped."""
+"""Queries with at most this many cells count twice when units are swapped."""
 
 
 @dataclass(frozen=True, eq=False)  # without slots: what follows from the fields is kept
@@ -103,7 +103,7 @@ class FamilyProblem:
     def weighted(self) -> WeightedQueries:
         """The queries whose answers rounding keeps; in a root all weigh the same.
 
-        Answers that are bounded hold for real counts, nearly, and are worth being kept.
+        Answers that are bounded hold for real counts, nearly, and are worth keeping.
         """
         if self.is_root:
             return stacked_queries(self.answered, np.ones(len(self.answered)), self.active)

@@ -32,7 +32,7 @@ from trellis.model.tables.schema import Schema
 
 FINE_TOLERANCE = 1e-8
 FINE_SIZE = 2000
-"""Families with at most so many variables are solved to the fine tolerance."""
+"""Families with at most this many variables are solved to the fine tolerance."""
 
 LEAST_VARIANCE = 1e-100
 """Smaller ones, other than 0, count as this one, so that weights stay within numbers."""

@@ -40,7 +40,7 @@ MOST_REPEATS = 10
 """With more counts held at 0 each time."""
 
 NEAR = 10.0
-"""Counts that would rise after so many times the length of a step are held too."""
+"""Counts that would rise within this many step lengths are held too."""
 
 
 class Space(Protocol):

@@ -52,7 +52,7 @@ class Family(NamedTuple):
     needed: Ints
     """Rules x children: units on both sides."""
     closed: Marks
-    """Rules x children: nobody may come into the given cells."""
+    """Rules x children: no one may come into the given cells."""
     held: Marks
     """Rules x children: someone must stay in the needed cells."""
     cost: Floats

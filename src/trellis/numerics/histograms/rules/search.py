@@ -29,7 +29,7 @@ LARGE = 1000
 """Cells x children above which a family is large."""
 
 CHUNKS = 16
-"""Many units leave a child in about so many parts."""
+"""Many units leave a child in about this many parts."""
 
 GAP = 0.995
 """Ways that cost more than this part of the best table are not followed."""

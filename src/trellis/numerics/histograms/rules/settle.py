@@ -15,7 +15,7 @@ MOST_SWEEPS = 30
 
 @njit(nogil=True, cache=True)
 def take_units(family, c, s, gives, gets, units, strict):
-    """Take a step of as many units, if there are so many and they may go, or else of one."""
+    """Take a step of as many units, if there are enough and they may go, or else of one."""
     if gives != NOTHING:
         units = min(units, family.y[gives, c])
     if gets != NOTHING:

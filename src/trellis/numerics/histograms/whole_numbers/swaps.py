@@ -31,7 +31,7 @@ from trellis.numerics.histograms.whole_numbers.weighted_queries import (
 MOST_SWEEPS = 30
 
 FIRST_EAGERNESS = 4.0
-"""At first only moves that gain so much more than they must: they decide about the rest."""
+"""At first only moves that gain this much more than they must: they decide about the rest."""
 
 MOST_PAIRED = 2500
 """Variables up to which pairs of moves are tried, in time that grows with their square."""

@@ -18,7 +18,7 @@ from trellis.ingest.reader import Source
 from trellis.ingest.records.histograms import tabulate_long, tabulate_wide
 from trellis.measure.charged_noise import ChargedNoise
 from trellis.measure.histograms import measure_histograms
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.tables.sparse_counts import SparseCounts
 from trellis.spec.histograms import wide_cells
 from trellis.spec.sections.planning import PriorSpec

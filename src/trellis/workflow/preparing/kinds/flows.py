@@ -53,7 +53,9 @@ def _destinations(spec: FlowsSpec, frame: Any, records: Any) -> Hierarchy | None
     if spec.destinations is not None:
         return read_areas(spec, spec.destinations, frame, records, "destinations")
     if frame is not None:
-        raise SpecError("destinations: a frame was given, and no such key says how to read it.")
+        raise SpecError(
+            "destinations: a frame was given, but the spec has no such key to say how to read it."
+        )
     return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trellis.errors import InputError, SpecError, StructureError
 from trellis.ingest.public.constraints import BoundTable, facility_bounds, read_bounds
-from trellis.model.plans.histograms import COMPLETE, HistogramDesign
+from trellis.model.plans.kinds.histograms import COMPLETE, HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.plans.shares import Shares
 from trellis.model.tables.constraints import NO_BOUND, Constraints, LinearConstraint, Sense
@@ -142,7 +142,7 @@ def _read_one(
     sense = Sense.EQUAL if stated.equal else Sense.AT_MOST if stated.at_most else Sense.AT_LEAST
     found = read_bounds(table, sense, hierarchy, schema)
     if (found.bound == NO_BOUND).all():
-        raise InputError(f"{found.label}: the table lists no bound. Take the constraint out.")
+        raise InputError(f"{found.label}: the table lists no bounds. Take the constraint out.")
     return [replace(found, binds_records=stated.binds_records)]
 
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from trellis.evaluate.report import SECTIONS, Sections
 from trellis.model.plans.plan import Plan
 from trellis.model.results.exact_totals import ExactTotals
 from trellis.planning.forecast.expected_error import with_expected_errors
@@ -18,24 +17,18 @@ from trellis.release.tables.areas import write_area_tables
 from trellis.release.tables.counts import write_tables
 from trellis.workflow.public.facts import PublicFacts
 from trellis.workflow.public.kinds.tables import (
+    PublicTables,
     TableEstimates,
     estimate_tables,
     measurements_of,
-    read_table_estimates,
     with_other_method,
     write_table_estimates,
 )
 from trellis.workflow.public.protocol import MeasuredRun
-from trellis.workflow.public.run_folder import RunFolder
 
 
-class PublicCounts:
+class PublicCounts(PublicTables):
     """Counts on a tree or a spine, with areas of interest."""
-
-    sections: Sections = SECTIONS
-
-    def facts(self, folder: RunFolder, plan: Plan) -> PublicFacts:
-        return PublicFacts.read(folder, plan)
 
     def estimate(self, run: MeasuredRun[PublicFacts], into: Path) -> TableEstimates:
         found = estimate_tables(
@@ -43,9 +36,6 @@ class PublicCounts:
         )
         write_table_estimates(into, found)
         return found
-
-    def estimates(self, run: MeasuredRun[PublicFacts]) -> TableEstimates:
-        return read_table_estimates(run)
 
     def release(self, run: MeasuredRun[PublicFacts], estimates: TableEstimates, into: Path) -> None:
         plan, csv = run.plan, run.identity.csv
@@ -68,10 +58,6 @@ class PublicCounts:
         plan = with_expected_errors(plan, run.hierarchy)
         effects = run.plan.forecast.effects
         return changed, replace(plan, forecast=replace(plan.forecast, effects=effects))
-
-    def left_out(self, spec: Mapping[str, Any], plan: Plan, method: str) -> list[str]:
-        del spec, plan, method
-        return []
 
 
 PUBLIC = PublicCounts()

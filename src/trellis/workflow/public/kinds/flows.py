@@ -11,7 +11,7 @@ from typing import Any
 from trellis.errors import RunFolderError
 from trellis.evaluate.report import FLOW_SECTIONS, Sections
 from trellis.execution.progress import in_parts, tell_done
-from trellis.model.plans.flows import DEFAULT_PENALTY, FLOW_METHODS, MOST_PENALTY, FlowDesign
+from trellis.model.plans.kinds.flows import DEFAULT_PENALTY, FLOW_METHODS, MOST_PENALTY, FlowDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.exact_totals import flow_range, settled
 from trellis.planning.forecast.expected_error import with_own_noise

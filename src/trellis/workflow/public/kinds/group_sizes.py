@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from trellis.estimate.group_sizes.estimator import group_numbers
-from trellis.evaluate.report import SECTIONS, Sections
 from trellis.model.plans.plan import Plan
 from trellis.model.results.exact_totals import ExactTotals
 from trellis.model.results.measurements import Measurements
@@ -19,24 +18,18 @@ from trellis.release.tables.group_sizes import size_guide, write_statistics
 from trellis.workflow.public.facts import PublicFacts
 from trellis.workflow.public.interests import Interests
 from trellis.workflow.public.kinds.tables import (
+    PublicTables,
     TableEstimates,
     estimate_tables,
     measurements_of,
-    read_table_estimates,
     with_other_method,
     write_table_estimates,
 )
 from trellis.workflow.public.protocol import MeasuredRun
-from trellis.workflow.public.run_folder import RunFolder
 
 
-class PublicGroupSizes:
+class PublicGroupSizes(PublicTables):
     """Tables of groups by size, and statistics of sizes; numbers of groups are exact."""
-
-    sections: Sections = SECTIONS
-
-    def facts(self, folder: RunFolder, plan: Plan) -> PublicFacts:
-        return PublicFacts.read(folder, plan)
 
     def estimate(self, run: MeasuredRun[PublicFacts], into: Path) -> TableEstimates:
         measured = measurements_of(run)
@@ -45,9 +38,6 @@ class PublicGroupSizes:
         )
         write_table_estimates(into, found)
         return found
-
-    def estimates(self, run: MeasuredRun[PublicFacts]) -> TableEstimates:
-        return read_table_estimates(run)
 
     def release(self, run: MeasuredRun[PublicFacts], estimates: TableEstimates, into: Path) -> None:
         plan, csv, measured = run.plan, run.identity.csv, measurements_of(run)
@@ -65,10 +55,6 @@ class PublicGroupSizes:
     ) -> tuple[dict[str, Any], Plan]:
         changed, plan = with_other_method(spec, run.plan, method, penalty)
         return changed, with_expected_errors(plan, run.hierarchy)
-
-    def left_out(self, spec: Mapping[str, Any], plan: Plan, method: str) -> list[str]:
-        del spec, plan, method
-        return []
 
 
 def _groups(measured: Measurements) -> ExactTotals:

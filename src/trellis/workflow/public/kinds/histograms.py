@@ -17,7 +17,7 @@ from trellis.estimate.histograms.estimators import (
 from trellis.estimate.histograms.evidence import HistogramEvidence
 from trellis.estimate.histograms.known import known_facts
 from trellis.evaluate.report import HISTOGRAM_SECTIONS, Sections
-from trellis.model.plans.histograms import HistogramDesign
+from trellis.model.plans.kinds.histograms import HistogramDesign
 from trellis.model.plans.plan import Plan
 from trellis.model.results.histogram_estimates import HistogramEstimates
 from trellis.model.results.histogram_facts import HistogramFacts
@@ -145,7 +145,7 @@ def without_rules(spec: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], 
     """Spec and plan for a method that keeps no rules."""
     histogram = plan.design_as(HistogramDesign)
     if not histogram.tables:
-        raise RunFolderError("This run publishes no table, and method gls nothing else.")
+        raise RunFolderError("This run publishes no tables, and method gls publishes nothing else.")
     kept = {key: value for key, value in spec.items() if key not in RULES}
     for group in ("estimate", "output"):
         kept[group] = {k: v for k, v in spec[group].items() if f"{group}.{k}" not in RULES}

@@ -1,4 +1,4 @@
-"""What kinds share whose tables are held in memory: counts, and groups by size."""
+"""What is shared by kinds with tables in memory: counts, and groups by size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trellis.errors import RunFolderError
 from trellis.estimate.evidence import empty_nodes
 from trellis.estimate.methods import estimate
 from trellis.estimate.spine import carry_back, estimate_areas
+from trellis.evaluate.report import SECTIONS, Sections
 from trellis.model.plans.plan import Plan
 from trellis.model.results.area_estimates import AreaEstimates
 from trellis.model.results.estimates import Estimates
@@ -26,8 +27,10 @@ from trellis.storage.estimates import (
     write_estimates,
 )
 from trellis.storage.measurements import read_measurements
+from trellis.workflow.public.facts import PublicFacts
 from trellis.workflow.public.interests import Interests
 from trellis.workflow.public.protocol import MeasuredRun
+from trellis.workflow.public.run_folder import RunFolder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +39,22 @@ class TableEstimates:
 
     levels: Estimates
     areas: list[AreaEstimates]
+
+
+class PublicTables:
+    """The parts of such a kind that its tables do not change."""
+
+    sections: Sections = SECTIONS
+
+    def facts(self, folder: RunFolder, plan: Plan) -> PublicFacts:
+        return PublicFacts.read(folder, plan)
+
+    def estimates(self, run: MeasuredRun[PublicFacts]) -> TableEstimates:
+        return read_table_estimates(run)
+
+    def left_out(self, spec: Mapping[str, Any], plan: Plan, method: str) -> list[str]:
+        del spec, plan, method
+        return []
 
 
 def measurements_of(run: MeasuredRun[Any]) -> Measurements:

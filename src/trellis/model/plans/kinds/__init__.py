@@ -1,0 +1,1 @@
+"""The designs of plans: one file per kind of release."""

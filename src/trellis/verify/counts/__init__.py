@@ -1,0 +1,1 @@
+"""Counts: tables, areas of interest and spines, and what follows from the measurements."""

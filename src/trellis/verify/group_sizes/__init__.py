@@ -1,0 +1,1 @@
+"""Group sizes: tables and statistics, and what follows from the measurements."""

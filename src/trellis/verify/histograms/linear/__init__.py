@@ -1,0 +1,1 @@
+"""Best linear unbiased estimates of histograms, made again from the measurements."""

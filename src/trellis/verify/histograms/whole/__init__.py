@@ -1,0 +1,1 @@
+"""Whole counts of histograms against the best fit to what was measured, family by family."""
