@@ -174,3 +174,22 @@ def test_no_file_can_be_taken_away_unnoticed(copied, world):
         assert watch.notices(), path
         hidden.rename(path)
     assert not watch.notices()
+
+
+def without_columns(run: Path, path: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """A Parquet file without each of its columns."""
+    table = pq.read_table(path)
+    for name in table.column_names:
+        yield (
+            f"{path.relative_to(run).as_posix()}: without {name}",
+            lambda name=name: pq.write_table(table.drop_columns(name), path),
+        )
+
+
+@pytest.mark.parametrize("world", COVERED)
+def test_no_column_can_be_taken_away_unnoticed(copied, world):
+    run = copied(world)
+    watch = Watch(run)
+    assert not watch.notices()
+    paths = sorted(run.rglob("*.parquet"))
+    assert [n for path in paths for n in watch.unnoticed(path, without_columns(run, path))] == []

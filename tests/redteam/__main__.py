@@ -26,9 +26,9 @@ def main() -> int:
     _say(f"make redteam MINUTES={given.minutes:g} SEED={given.seed}")
     for attack in ATTACKS.values():
         _say(f"  {attack.name:12} {attack.about}")
-    chance, begun = Random(given.seed), monotonic()
+    begun = monotonic()
     whole = 60 * given.minutes
-    attack_until(begun + whole * (1 - FOR_MUTATIONS), chance, report, ATTACKS.values(), _say)
+    attack_until(begun + whole * (1 - FOR_MUTATIONS), given.seed, report, ATTACKS.values(), _say)
     try_mutations(begun + whole, Random(given.seed), report, _say)
     print(f"\n{report.text()}\n{monotonic() - begun:.0f} s, seed {given.seed}", flush=True)
     return 0 if report.is_clean else 1

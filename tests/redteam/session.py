@@ -25,9 +25,13 @@ def new_seed(chance: Random) -> int:
 
 
 def attack_until(
-    end: float, chance: Random, report: Report, attacks: Iterable[Attack], say: Say
+    end: float, seed: int, report: Report, attacks: Iterable[Attack], say: Say
 ) -> None:
-    """The attack that had the least of its share of time goes next, on the kind tried least."""
+    """The attack that had the least of its share of time goes next, on the kind tried least.
+
+    A trial's seed follows from its attack, kind and number, so a faster machine tries more of the
+    same list, not another one.
+    """
     several = list(attacks)
     spent = dict.fromkeys((a.name for a in several), 0.0)
     times = {(a.name, kind): 0 for a in several for kind in a.kinds}
@@ -35,7 +39,8 @@ def attack_until(
         attack = min(several, key=lambda a: (
             min(times[a.name, k] for k in a.kinds) > 0, spent[a.name] / a.weight))  # fmt: skip
         kind = min(attack.kinds, key=lambda k: times[attack.name, k])
-        seconds = one_trial(attack, kind, new_seed(chance), report, say)
+        own = new_seed(Random(f"{seed}:{attack.name}:{kind}:{times[attack.name, kind]}"))
+        seconds = one_trial(attack, kind, own, report, say)
         spent[attack.name] += seconds
         times[attack.name, kind] += 1
 

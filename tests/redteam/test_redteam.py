@@ -70,7 +70,7 @@ def raised(kind: str, seed: int, folder: Path) -> Outcome:
 def test_a_finding_is_reported_with_seed_and_spec():
     report = Report()
     attack = Attack("toy", "finds something", ("counts",), found)
-    attack_until(0, Random(SEED), report, [attack], lambda _: None)
+    attack_until(0, SEED, report, [attack], lambda _: None)
     assert not report.is_clean
     assert re.search(r"toy:counts:\d+\n    counts is broken\n      spec: of", report.text())
 

@@ -45,10 +45,13 @@ def _category(run: RunFiles, planned: dict[str, Any], entity: pa.ChunkedArray) -
         yield f"{name} has counts that are not the sums of their leaves"
     yield from margins(run, name, table)
     kept = run.table(f"estimates/areas/{planned['name']}.parquet")
+    if kept.column_names != (["count", "centre", "std_error"] if run.has_centres else ["count"]):
+        yield f"estimates of {planned['name']} have other columns than the method gives"
+        return
     for column in set(kept.column_names) - {"centre"}:
         if not np.array_equal(kept[column].to_numpy(), table[column].to_numpy()):
             yield f"{name} differs from the estimates in {column}"
-    if "centre" in kept.column_names:
+    if run.has_centres:
         yield from _centres(run, planned["name"], entity, kept["centre"].to_numpy())
 
 
